@@ -1,0 +1,314 @@
+"""The records that travel: a pair goes in, calls go out, completions come back, an outcome leaves.
+
+Everything that crosses a boundary between packages is one of these frozen records. They know
+nothing of providers, strategies, files or time. Stored records follow two rules: new fields get
+a default, and no field ever changes its type.
+"""
+
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+Winner = Literal["A", "B", "tie"]
+Pick = Literal["A", "B", "tie", "na", "none"]
+Order = Literal["ab", "ba"]
+Basis = Literal["single", "agree", "both_tie", "disagree", "votes"]
+UndecidedWhy = Literal["unparsed", "truncated", "refused", "no_quorum", "abstained"]
+
+_FLIPPED: dict[str, str] = {"A": "B", "B": "A"}
+
+
+def flip_winner(winner: Winner) -> Winner:
+    """The same conclusion, seen with the two answers exchanged."""
+    return _FLIPPED.get(winner, winner)  # type: ignore[return-value]
+
+
+def flip_pick(pick: Pick) -> Pick:
+    """The same pick, seen with the two answers exchanged; tie, na and none stay."""
+    return _FLIPPED.get(pick, pick)  # type: ignore[return-value]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all records: immutable, named fields, defaults left out when written."""
+
+
+class Message(Record):
+    """One turn of a chat: `role` is "system", "user" or "assistant"."""
+
+    role: str
+    content: str
+
+
+class Pair(Record):
+    """Two answers to one question, to be compared.
+
+    `question` is the last user turn as text; `messages` holds the whole conversation where there
+    is more than one turn (then `question` may be empty). `label` is the human or constructed
+    truth, never shown to a judge. `meta` travels through untouched.
+    """
+
+    id: str
+    response_a: str
+    response_b: str
+    question: str = ""
+    messages: tuple[Message, ...] = ()
+    reference: str | None = None
+    key_points: tuple[str, ...] = ()
+    category: str | None = None
+    model_a: str | None = None
+    model_b: str | None = None
+    label: Winner | None = None
+    meta: dict[str, Any] = {}
+
+    def swapped(self) -> "Pair":
+        """The same pair with the answers, models and label exchanged; the id stays."""
+        return msgspec.structs.replace(
+            self,
+            response_a=self.response_b,
+            response_b=self.response_a,
+            model_a=self.model_b,
+            model_b=self.model_a,
+            label=flip_winner(self.label) if self.label else None,
+        )
+
+
+class BadRow(Record):
+    """An input row that is not a pair: where it stands and what is wrong with it."""
+
+    message: str
+    id: str | None = None
+    field: str | None = None
+
+
+class Row(Record):
+    """One input row with its place; `item` is the pair or the reason why there is none."""
+
+    item: Pair | BadRow
+    file: str = ""
+    line: int = 0
+
+
+class Params(Record):
+    """Sampling parameters of a judge; None means "not sent, the provider's default"."""
+
+    temperature: float | None = 0.0
+    top_p: float | None = None
+    max_tokens: int | None = 1024
+    seed: int | None = None
+    reasoning_effort: str | None = None
+    logprobs: bool = False
+    top_logprobs: int | None = None
+    json_mode: bool = False
+    extra: dict[str, Any] = {}
+
+
+class Prices(Record):
+    """US dollars per million tokens, by token class. Cached input never counts twice."""
+
+    input: float = 0.0
+    cached_input: float | None = None
+    cache_write: float | None = None
+    output: float = 0.0
+
+
+class Judge(Record):
+    """A named judge: which model behind which provider, asked how.
+
+    `family` names the model family (for self-preference checks). `by_pair` makes the pair id and
+    the order part of the call's key: needed where the answer depends on them and not on the
+    prompt alone (recorded outputs).
+    """
+
+    name: str
+    provider: str
+    model: str
+    params: Params = Params()
+    prices: Prices | None = None
+    family: str | None = None
+    by_pair: bool = False
+
+
+class Usage(Record):
+    """Token counts by class. `input` includes `cached_input`; `output` includes `reasoning`."""
+
+    input: int = 0
+    cached_input: int = 0
+    cache_write: int = 0
+    output: int = 0
+    reasoning: int = 0
+
+    def plus(self, other: "Usage") -> "Usage":
+        """The sum of two usages, class by class."""
+        return Usage(
+            input=self.input + other.input,
+            cached_input=self.cached_input + other.cached_input,
+            cache_write=self.cache_write + other.cache_write,
+            output=self.output + other.output,
+            reasoning=self.reasoning + other.reasoning,
+        )
+
+    def cost_usd(self, prices: Prices) -> float:
+        """What these tokens cost, in US dollars; a class without a price costs as plain input."""
+        cached = prices.input if prices.cached_input is None else prices.cached_input
+        write = prices.input if prices.cache_write is None else prices.cache_write
+        plain = max(0, self.input - self.cached_input - self.cache_write)
+        total = (
+            plain * prices.input
+            + self.cached_input * cached
+            + self.cache_write * write
+            + self.output * prices.output
+        )
+        return total / 1_000_000
+
+
+class Call(Record):
+    """One question to one judge. `key` is the content hash under which it is stored.
+
+    `prompt` is the template's name, version and hash. `sample` tells repeated draws apart.
+    `pair_id` and `order` are for tracing (and part of the key when the judge is `by_pair`).
+    `priority` is the pair's place in the input: lower is served first.
+    """
+
+    judge: Judge
+    messages: tuple[Message, ...]
+    prompt: str
+    sample: int = 0
+    pair_id: str = ""
+    order: Order = "ab"
+    schema: dict[str, Any] | None = None
+    priority: int = 0
+
+    def key(self) -> str:
+        """32 hex digits: SHA-256 (cut) of all that decides the answer."""
+        bound = (self.pair_id, self.order) if self.judge.by_pair else None
+        what = (
+            self.judge.provider,
+            self.judge.model,
+            self.judge.params,
+            self.messages,
+            self.prompt,
+            self.sample,
+            self.schema,
+            bound,
+        )
+        return hashlib.sha256(_KEY_ENCODER.encode(what)).hexdigest()[:32]
+
+
+class TopToken(Record):
+    """One candidate token with its natural log probability."""
+
+    token: str
+    logprob: float
+
+
+class TokenLogprob(Record):
+    """One generated token with the candidates the provider listed beside it."""
+
+    token: str
+    logprob: float
+    top: tuple[TopToken, ...] = ()
+
+
+class Completion(Record):
+    """A judge's answer. `served_by` is the model name the provider reported."""
+
+    text: str
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    latency_s: float = 0.0
+    served_by: str | None = None
+    from_store: bool = False
+
+
+class Vote(Record):
+    """What one judge call said, mapped back to the pair's own A and B: a pick, never a grade.
+
+    `why` says why there is no pick when `pick` is "none". `text` is kept only when asked for.
+    """
+
+    judge: str
+    order: Order
+    pick: Pick
+    why: str | None = None
+    key: str | None = None
+    confidence: float | None = None
+    finish_reason: str | None = None
+    text: str | None = None
+
+    def unswapped(self) -> "Vote":
+        """The vote of a judgement made on the swapped pair, in the terms of the pair itself."""
+        return msgspec.structs.replace(
+            self, pick=flip_pick(self.pick), order="ba" if self.order == "ab" else "ab"
+        )
+
+
+class _OutcomeBase(Record, tag_field="kind"):
+    """What every outcome says besides its result; filled in by the scheduler, not by strategies.
+
+    `strategy` is name@version, `spec` the hash of all that decides the result, `calls` the
+    number of judge calls used, `stored_calls` those of them that came from the call store.
+    """
+
+    id: str
+    votes: tuple[Vote, ...] = ()
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    calls: int = 0
+    stored_calls: int = 0
+    strategy: str = ""
+    spec: str = ""
+    simulated: bool = False
+    label: Winner | None = None
+    category: str | None = None
+    model_a: str | None = None
+    model_b: str | None = None
+    meta: dict[str, Any] = {}
+    file: str | None = None
+    line: int | None = None
+
+
+class Verdict(_OutcomeBase, tag="verdict"):
+    """A decided pair. `basis` tells an agreed tie from two orders that disagree."""
+
+    winner: Winner
+    basis: Basis = "single"
+    confidence: float | None = None
+    scores: dict[str, float] = {}
+
+    def unswapped(self) -> "Verdict":
+        """The verdict on the swapped pair, in the terms of the pair itself."""
+        return msgspec.structs.replace(
+            self,
+            winner=flip_winner(self.winner),
+            votes=tuple(vote.unswapped() for vote in self.votes),
+        )
+
+
+class Undecided(_OutcomeBase, tag="undecided"):
+    """The judges answered, but their words give no verdict; `why` says how."""
+
+    why: UndecidedWhy
+    detail: str | None = None
+
+    def unswapped(self) -> "Undecided":
+        """The same, in the terms of the pair itself."""
+        return msgspec.structs.replace(self, votes=tuple(vote.unswapped() for vote in self.votes))
+
+
+class Failed(_OutcomeBase, tag="failed"):
+    """No answer could be had. `reason` is an `ErrorKind`, "duplicate_id", "bad_row" or "bug"."""
+
+    reason: str
+    message: str
+    attempts: int = 0
+
+    def unswapped(self) -> "Failed":
+        """The same, in the terms of the pair itself."""
+        return msgspec.structs.replace(self, votes=tuple(vote.unswapped() for vote in self.votes))
+
+
+Outcome = Verdict | Undecided | Failed
+
+_KEY_ENCODER = msgspec.msgpack.Encoder(order="deterministic")

@@ -1,0 +1,200 @@
+"""Every seam of the engine as a small Protocol. In-memory twins ship with each package.
+
+A pair meets them in this order: Source, Strategy, Ask, (CallStore, Pacer, Provider), Sink; an
+Observer looks on, a Clock tells the time. None of them has more than three methods, so that a
+user can write one in a screen of code.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Protocol
+
+from dikast.engine.errors import ProviderError
+from dikast.engine.events import Event
+from dikast.engine.model import Call, Completion, Outcome, Pair, Record, Row
+
+
+class Clock(Protocol):
+    """The only way to learn the time or to wait."""
+
+    def now(self) -> float:
+        """Monotonic seconds."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; a cancelled sleep leaves nothing behind."""
+        ...
+
+    def stamp(self) -> str:
+        """Wall-clock time as an ISO 8601 string in UTC, for manifests and logs only."""
+        ...
+
+
+class Source(Protocol):
+    """Where pairs come from. Pulled, never pushes; a bad row is a row, not an exception."""
+
+    def batches(self) -> AsyncIterator[list[Row]]:
+        """Rows in input order, in lists of a bounded size.
+
+        Raises:
+            InputError: the input as a whole cannot be read (missing file, unknown format).
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release files and connections; may be called twice."""
+        ...
+
+
+class Ask(Protocol):
+    """The gateway as a strategy sees it: one call in, one completion out."""
+
+    async def __call__(self, call: Call) -> Completion:
+        """Answer from the store, or ask the provider with pacing and retries.
+
+        Raises:
+            ProviderError: the call failed for good.
+            RunStopped: the run ends; the pair stays "not run".
+        """
+        ...
+
+
+class Strategy(Protocol):
+    """How a pair becomes an outcome. Deterministic given the completions; knows no provider."""
+
+    @property
+    def name(self) -> str:
+        """`name@version`, as written into outcomes."""
+        ...
+
+    async def judge(self, pair: Pair, ask: Ask) -> Outcome:
+        """Judge one pair. `ProviderError` may pass through; the scheduler makes it `Failed`."""
+        ...
+
+    def spec(self) -> Mapping[str, Any]:
+        """Everything that decides the result, as plain JSON-ready data (hashed into the spec)."""
+        ...
+
+
+class Provider(Protocol):
+    """One model API. One attempt a call: no retry, no sleeping, no pacing."""
+
+    async def complete(self, call: Call) -> "Reply":
+        """Ask once.
+
+        Raises:
+            ProviderError: classified by kind.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections; may be called twice."""
+        ...
+
+
+class RateInfo(Record):
+    """What a response's headers said of the key's limits; None is "not said"."""
+
+    requests_limit: int | None = None
+    requests_remaining: int | None = None
+    requests_reset_s: float | None = None
+    tokens_limit: int | None = None
+    tokens_remaining: int | None = None
+    tokens_reset_s: float | None = None
+
+
+class Reply(Record):
+    """A completion with what its headers told about the key."""
+
+    completion: Completion
+    rate: RateInfo | None = None
+
+
+class Permit(Protocol):
+    """Leave to send one request, held while it is in flight."""
+
+    tokens: int
+
+
+class Pacer(Protocol):
+    """One brain per provider and key: requests, tokens, concurrency, Retry-After."""
+
+    async def acquire(self, tokens: int, priority: int) -> Permit:
+        """Wait for leave to send a request of about `tokens` tokens; lower priority goes first.
+
+        Raises:
+            ProviderError: kind "oversized", when no amount of waiting could admit the request.
+        """
+        ...
+
+    def release(
+        self,
+        permit: Permit,
+        *,
+        used_tokens: int | None = None,
+        rate: RateInfo | None = None,
+        error: ProviderError | None = None,
+    ) -> None:
+        """Give the slot back and tell how it went (synchronous: may be called under cancel).
+
+        `used_tokens` settles the estimate; `error` of kind "rate" pauses the whole key; neither
+        given means that the call was cancelled or failed otherwise.
+        """
+        ...
+
+    def snapshot(self) -> "PacerStats":
+        """Counts for progress and tests."""
+        ...
+
+
+class PacerStats(Record):
+    """A pacer's state at one moment. `waiting` counts waiters by reason."""
+
+    name: str
+    in_flight: int
+    concurrency: float
+    waiting: dict[str, int]
+    paused_s: float = 0.0
+
+
+class CallStore(Protocol):
+    """Completions by content hash, durable against a killed process."""
+
+    def get(self, key: str) -> Completion | None:
+        """The stored completion, marked `from_store`, or None."""
+        ...
+
+    async def put(self, key: str, completion: Completion) -> None:
+        """Return when the completion would survive `kill -9`. Errors are never stored."""
+        ...
+
+    async def aclose(self) -> None:
+        """Flush and close; may be called twice."""
+        ...
+
+
+class Sink(Protocol):
+    """Where outcomes go."""
+
+    async def write(self, outcome: Outcome) -> None:
+        """Take one outcome; returns when it is accepted (durability is the sink's stated policy).
+
+        Raises:
+            SinkError: it cannot be written.
+        """
+        ...
+
+    async def flush(self) -> None:
+        """Return when everything accepted so far is as durable as the sink can make it."""
+        ...
+
+    async def aclose(self) -> None:
+        """Flush and close; a crash may skip it; may be called twice."""
+        ...
+
+
+class Observer(Protocol):
+    """Looks on. Synchronous; must neither raise nor block."""
+
+    def __call__(self, event: Event) -> None:
+        """Take note of `event`."""
+        ...
