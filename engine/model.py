@@ -6,6 +6,7 @@ a default, and no field ever changes its type.
 """
 
 import hashlib
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -180,19 +181,36 @@ class Call(Record):
     priority: int = 0
 
     def key(self) -> str:
-        """32 hex digits: SHA-256 (cut) of all that decides the answer."""
-        bound = (self.pair_id, self.order) if self.judge.by_pair else None
-        what = (
+        """32 hex digits: SHA-256 (cut) of all that decides the answer.
+
+        Lone surrogates, which no wire format can carry, are hashed by their own bytes, so that a
+        damaged text has a key like any other.
+        """
+        try:
+            encoded = _KEY_ENCODER.encode(self._what(str))
+        except UnicodeEncodeError:
+            encoded = _KEY_ENCODER.encode(self._what(_raw_bytes))
+        return hashlib.sha256(encoded).hexdigest()[:32]
+
+    def _what(self, text: Callable[[str], str | bytes]) -> tuple[Any, ...]:
+        """All that decides the answer; `text` says how texts from outside are written."""
+        messages: Any = self.messages
+        if text is not str:
+            messages = tuple((text(each.role), text(each.content)) for each in self.messages)
+        return (
             self.judge.provider,
             self.judge.model,
             self.judge.params,
-            self.messages,
+            messages,
             self.prompt,
             self.sample,
             self.schema,
-            bound,
+            (text(self.pair_id), self.order) if self.judge.by_pair else None,
         )
-        return hashlib.sha256(_KEY_ENCODER.encode(what)).hexdigest()[:32]
+
+
+def _raw_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 class TopToken(Record):
@@ -269,7 +287,7 @@ class _OutcomeBase(Record, tag_field="kind"):
     line: int | None = None
 
 
-class Verdict(_OutcomeBase, tag="verdict"):
+class Verdict(_OutcomeBase, tag="verdict", kw_only=True):
     """A decided pair. `basis` tells an agreed tie from two orders that disagree."""
 
     winner: Winner
@@ -286,7 +304,7 @@ class Verdict(_OutcomeBase, tag="verdict"):
         )
 
 
-class Undecided(_OutcomeBase, tag="undecided"):
+class Undecided(_OutcomeBase, tag="undecided", kw_only=True):
     """The judges answered, but their words give no verdict; `why` says how."""
 
     why: UndecidedWhy
@@ -297,7 +315,7 @@ class Undecided(_OutcomeBase, tag="undecided"):
         return msgspec.structs.replace(self, votes=tuple(vote.unswapped() for vote in self.votes))
 
 
-class Failed(_OutcomeBase, tag="failed"):
+class Failed(_OutcomeBase, tag="failed", kw_only=True):
     """No answer could be had. `reason` is an `ErrorKind`, "duplicate_id", "bad_row" or "bug"."""
 
     reason: str
