@@ -1,0 +1,1 @@
+"""The core: records, ports, scheduler, gateway, pacing, retry, store, ledger, sources."""

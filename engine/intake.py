@@ -1,0 +1,142 @@
+"""The way in: rows from the source to the workers, each counted, none twice.
+
+All workers share one intake. It pulls the next batch only when its buffer is empty, so what is
+read ahead is one batch. A row that an earlier run has done is skipped, a row whose id has been
+seen before becomes a failed outcome that names both places, a bad row becomes a failed outcome.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+
+from dikast.engine.ids import IdTable
+from dikast.engine.ledger import LedgerBook
+from dikast.engine.model import BadRow, Failed, Pair, Row
+from dikast.engine.ports import Source
+
+
+class Work:
+    """One thing for a worker to do: a pair to judge, or an outcome that is already known."""
+
+    __slots__ = ("known", "ordinal", "pair", "row")
+
+    def __init__(
+        self, ordinal: int, row: Row, pair: Pair | None = None, known: Failed | None = None
+    ) -> None:
+        self.ordinal = ordinal
+        self.row = row
+        self.pair = pair
+        self.known = known
+
+
+class Intake:
+    """Hands out rows in input order; never more than `limit` of them.
+
+    Args:
+        source: where rows come from.
+        book: the ledger that every row is entered into.
+        is_done: says of an id whether an earlier run has its outcome.
+        limit: the most rows to read, or None for all.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        book: LedgerBook,
+        *,
+        is_done: Callable[[str], bool] | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self._source = source
+        self._book = book
+        self._is_done = is_done
+        self._limit = limit
+        self._batches: AsyncIterator[list[Row]] | None = None
+        self._buffer: deque[Row] = deque()
+        self._pull = asyncio.Lock()
+        self._seen = IdTable()
+        self._files: list[tuple[int, str]] = []
+        self._ordinal = 0
+        self._open = True
+
+    def close(self) -> None:
+        """Hand out nothing more; rows read ahead are not entered, hence not lost."""
+        self._open = False
+        self._buffer.clear()
+
+    async def next(self) -> Work | None:
+        """The next row's work, or None when there is no more."""
+        while True:
+            work = self._take()
+            if work is not None:
+                return work
+            if not self._open:
+                return None
+            async with self._pull:
+                if not self._buffer and self._open:
+                    await self._refill()
+
+    async def _refill(self) -> None:
+        if self._batches is None:
+            self._batches = self._source.batches()
+        try:
+            self._buffer.extend(await anext(self._batches))
+        except StopAsyncIteration:
+            self._open = False
+            self._book.complete_input()
+
+    def _take(self) -> Work | None:
+        """Synchronous: between looking at a row and entering it nothing else can happen."""
+        while self._buffer:
+            if self._limit is not None and self._ordinal >= self._limit:
+                self.close()
+                return None
+            row = self._buffer.popleft()
+            self._ordinal += 1
+            self._book.enter()
+            work = self._sort(row)
+            if work is not None:
+                return work
+        return None
+
+    def _sort(self, row: Row) -> Work | None:
+        item, ordinal = row.item, self._ordinal
+        if isinstance(item, BadRow):
+            place = f"{row.file}:{row.line}" if row.file else f"row {row.line or ordinal}"
+            field = f", field {item.field!r}" if item.field else ""
+            known = Failed(
+                id=item.id or place,
+                reason="bad_row",
+                message=f"{place}{field}: {item.message}",
+                file=row.file or None,
+                line=row.line or None,
+            )
+            return Work(ordinal, row, known=known)
+        first = self._seen.add(item.id, self._pack(row))
+        if first is not None:
+            here = f"{row.file or 'input'}:{row.line}"
+            known = Failed(
+                id=f"{item.id}#duplicate@{here}",
+                reason="duplicate_id",
+                message=f"{here}: the id {item.id!r} was already used at {self._unpack(first)}; "
+                "that first one is judged, give this one an id of its own",
+                file=row.file or None,
+                line=row.line or None,
+            )
+            return Work(ordinal, row, known=known)
+        if self._is_done is not None and self._is_done(item.id):
+            self._book.skip()
+            return None
+        return Work(ordinal, row, pair=item)
+
+    def _pack(self, row: Row) -> int:
+        """A place as one number: the count of rows before its file, and its line, interleaved."""
+        if not self._files or self._files[-1][1] != row.file:
+            self._files.append((len(self._files), row.file))
+        return (len(self._files) - 1) << 40 | (row.line or self._ordinal)
+
+    def _unpack(self, packed: int) -> str:
+        return f"{self._files[packed >> 40][1] or 'input'}:{packed & ((1 << 40) - 1)}"
+
+    def __repr__(self) -> str:
+        return f"Intake({self._ordinal} handed out, {len(self._buffer)} buffered)"

@@ -1,0 +1,332 @@
+"""The whole journey on one screen: source, intake, workers, strategy, gateway, sink, ledger.
+
+`Engine` binds a strategy to its providers and can judge in three ways: `judge_one` (inside a
+service), `judge` (a stream of pairs to a stream of outcomes) and `run` (a source to a sink, with
+a ledger). All three use the same scheduler and the same gateway; there is no second code path.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import random
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from dikast.engine.budget import Budget
+from dikast.engine.clock import SystemClock
+from dikast.engine.errors import DikastError, RunStopped, SinkError
+from dikast.engine.events import Events, RunStarted, RunStopping
+from dikast.engine.gateway import Gateway
+from dikast.engine.intake import Intake
+from dikast.engine.ledger import Ledger, LedgerBook
+from dikast.engine.model import Outcome, Pair, Record
+from dikast.engine.pacing import KeyPacer, Limits
+from dikast.engine.ports import CallStore, Clock, Observer, PacerStats, Provider, Sink, Source, Strategy
+from dikast.engine.retry import RetryPolicy
+from dikast.engine.scheduler import Desk, Scheduler
+from dikast.engine.sources import IterableSource
+
+SPEC_FORMAT = 1
+
+
+class RunReport(Record):
+    """How a run ended. `stopped` is the reason it ended early, None when the input was finished."""
+
+    ledger: Ledger
+    spec: str
+    strategy: str
+    duration_s: float
+    requests_sent: int
+    stopped: str | None = None
+    message: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """True when every row of the input has an outcome and the ledger adds up."""
+        ledger = self.ledger
+        return (
+            self.stopped is None
+            and ledger.input_complete
+            and ledger.not_run == 0
+            and ledger.adds_up()
+        )
+
+
+class Snapshot(Record):
+    """The run at one moment, for progress."""
+
+    ledger: Ledger
+    in_flight: int
+    pairs_open: int
+    pacers: list[PacerStats]
+
+
+def spec_hash(tree: Mapping[str, Any]) -> str:
+    """16 hex digits that stand for everything that decides an outcome."""
+    text = msgspec.json.encode(tree, order="deterministic")
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+class Engine:
+    """Judges pairs with one strategy over any number of providers.
+
+    Use it as an async context manager; leaving it closes the providers and the store.
+
+    Args:
+        strategy: how a pair becomes an outcome.
+        providers: by the name that the judges use.
+        limits: rate limits of a provider's key, by the same name; none means "learn them".
+        store: completions that are never paid twice, or None to do without.
+        retry: bounds of the retries of one call.
+        workers: pairs judged at the same time.
+        budget_usd: hard cap on spending, or None. Judges without prices count as free.
+        drain_s: seconds that open pairs get to finish after `drain`.
+        clock: time; the default follows the running loop.
+        seed: seeds the back-off's randomness.
+        observers: called synchronously with every event.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        providers: Mapping[str, Provider],
+        *,
+        limits: Mapping[str, Limits] | None = None,
+        store: CallStore | None = None,
+        retry: RetryPolicy | None = None,
+        workers: int = 512,
+        budget_usd: float | None = None,
+        drain_s: float = 30.0,
+        clock: Clock | None = None,
+        seed: int = 0,
+        observers: tuple[Observer, ...] = (),
+    ) -> None:
+        self._providers = dict(providers)
+        self._store = store
+        self._workers = workers
+        self._drain_s = drain_s
+        self._clock: Clock = clock or SystemClock()
+        self._events = Events(observers)
+        self.spec_tree: dict[str, Any] = {"format": SPEC_FORMAT, "strategy": dict(strategy.spec())}
+        self.spec = spec_hash(self.spec_tree)
+        self.strategy_name = strategy.name
+        self.simulated = any(getattr(each, "simulated", False) for each in providers.values())
+        rng = random.Random(seed)
+        limits = limits or {}
+        pacers = {
+            name: KeyPacer(
+                name, limits.get(name, Limits()), self._clock, random.Random(rng.random()), self._events
+            )
+            for name in providers
+        }
+        self._gateway = Gateway(
+            self._providers,
+            pacers,
+            store=store,
+            retry=retry or RetryPolicy(),
+            clock=self._clock,
+            rng=rng,
+            events=self._events,
+            budget=Budget(budget_usd),
+        )
+        self._scheduler = Scheduler(
+            strategy,
+            self._gateway,
+            clock=self._clock,
+            events=self._events,
+            spec=self.spec,
+            simulated=self.simulated,
+        )
+        self._book = LedgerBook()
+        self._desk = Desk()
+        self._intake: Intake | None = None
+        self._draining: RunStopped | None = None
+        self._drain_over = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the store, then the providers; may be called twice."""
+        async with contextlib.AsyncExitStack() as stack:
+            for provider in self._providers.values():
+                stack.push_async_callback(provider.aclose)
+            if self._store is not None:
+                stack.push_async_callback(self._store.aclose)
+
+    async def judge_one(self, pair: Pair) -> Outcome:
+        """Judge one pair now.
+
+        Raises:
+            RunStopped: quota, budget, key or store forbid further calls.
+        """
+        return await self._scheduler.judge(pair)
+
+    async def judge(
+        self, pairs: Iterable[Pair] | AsyncIterable[Pair] | Source
+    ) -> AsyncIterator[Outcome]:
+        """Judge a stream of pairs; outcomes come in the order of their completion.
+
+        Reads no further ahead than the workers and one batch. Leaving the loop early (or being
+        cancelled) cancels what is open; close it with `contextlib.aclosing` to wait for that.
+
+        Raises:
+            RunStopped: the run had to stop; the outcomes so far were yielded before.
+        """
+        queue: asyncio.Queue[Outcome] = asyncio.Queue(maxsize=self._workers)
+        source = pairs if hasattr(pairs, "batches") else IterableSource(pairs)
+        intake = Intake(source, LedgerBook())
+        book, desk = LedgerBook(), Desk()
+
+        async def put(ordinal: int, outcome: Outcome) -> None:
+            await queue.put(outcome)
+
+        crew = asyncio.gather(
+            *(self._scheduler.work(intake, book, put, desk) for _ in range(self._workers))
+        )
+        try:
+            while not (crew.done() and queue.empty()):
+                getter = asyncio.ensure_future(queue.get())
+                await asyncio.wait((getter, crew), return_when=asyncio.FIRST_COMPLETED)
+                if getter.done():
+                    yield getter.result()
+                else:
+                    getter.cancel()
+                    crew.result()
+            crew.result()
+        finally:
+            crew.cancel()
+            await asyncio.gather(crew, return_exceptions=True)
+            await source.aclose()
+        if self._gateway.stopped is not None:
+            raise self._gateway.stopped
+
+    async def run(
+        self,
+        source: Source,
+        sink: Sink,
+        *,
+        is_done: Callable[[str], bool] | None = None,
+        limit: int | None = None,
+    ) -> RunReport:
+        """Judge all of `source` into `sink` and give account of it.
+
+        Args:
+            source: where the pairs come from; closed at the end.
+            sink: where the outcomes go; flushed but not closed.
+            is_done: says of an id whether an earlier run has done it.
+            limit: the most rows to read, or None.
+
+        Raises:
+            InputError: the source as a whole cannot be read.
+            ConfigError: strategy and configuration do not fit each other.
+        """
+        started_s = self._clock.now()
+        self._intake = intake = Intake(source, self._book, is_done=is_done, limit=limit)
+        if self._draining is not None:
+            intake.close()
+        self._events.emit(RunStarted(spec=self.spec, strategy=self.strategy_name))
+
+        async def write(ordinal: int, outcome: Outcome) -> None:
+            await sink.write(outcome)
+
+        workers = [
+            asyncio.create_task(self._scheduler.work(intake, self._book, write, self._desk))
+            for _ in range(self._workers)
+        ]
+        failure = await self._wait_for(workers, intake)
+        await source.aclose()
+        stop = self._gateway.stopped or self._draining
+        try:
+            await sink.flush()
+        except SinkError as error:
+            failure = failure or error
+        if isinstance(failure, SinkError):
+            stop = RunStopped("sink", str(failure))
+        elif failure is not None:
+            raise failure
+        return self._report(stop, started_s)
+
+    async def _wait_for(
+        self, workers: list[asyncio.Task[None]], intake: Intake
+    ) -> DikastError | None:
+        """Wait for end-of-stream in every worker; drain and cancel on the way when told to."""
+        pending: set[asyncio.Task[Any]] = set(workers)
+        watch = asyncio.create_task(self._watch_drain())
+        failure: DikastError | None = None
+        try:
+            while pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_EXCEPTION)
+                for task in done:
+                    error = None if task.cancelled() else task.exception()
+                    if isinstance(error, DikastError):
+                        failure = failure or error
+                        intake.close()
+                        self._desk.cancel()
+                    elif error is not None:
+                        raise error
+        finally:
+            watch.cancel()
+            for task in pending:
+                task.cancel()
+            await asyncio.gather(watch, *pending, return_exceptions=True)
+        return failure
+
+    async def _watch_drain(self) -> None:
+        """After `drain`, give open pairs their time, then cancel them."""
+        await self._drain_over.wait()
+        await self._clock.sleep(self._drain_s)
+        self._desk.cancel()
+
+    def _report(self, stop: RunStopped | None, started_s: float) -> RunReport:
+        ledger = self._book.snapshot(self._gateway.budget.spent_usd)
+        if stop is not None and ledger.input_complete and ledger.not_run == 0:
+            # It was told to stop when there was nothing left to do.
+            stop = None if stop.reason in ("interrupted", "budget") else stop
+        if stop is not None:
+            self._events.emit(RunStopping(reason=stop.reason, message=stop.message))
+        return RunReport(
+            ledger=ledger,
+            spec=self.spec,
+            strategy=self.strategy_name,
+            duration_s=self._clock.now() - started_s,
+            requests_sent=self._gateway.calls_sent,
+            stopped=stop.reason if stop else None,
+            message=stop.message if stop else None,
+        )
+
+    def drain(self, message: str = "interrupted") -> None:
+        """Take in no more pairs; those that are open get `drain_s` to finish."""
+        if self._draining is None:
+            self._draining = RunStopped("interrupted", message)
+        if self._intake is not None:
+            self._intake.close()
+        self._drain_over.set()
+
+    def cancel(self, message: str = "interrupted") -> None:
+        """Cancel open pairs now; outcomes that are decided are still written."""
+        self.drain(message)
+        self._desk.cancel()
+
+    def snapshot(self) -> Snapshot:
+        """The run so far."""
+        return Snapshot(
+            ledger=self._book.snapshot(self._gateway.budget.spent_usd),
+            in_flight=self._gateway.in_flight,
+            pairs_open=len(self._desk),
+            pacers=self._gateway.pacer_stats(),
+        )
+
+    def __repr__(self) -> str:
+        return f"Engine({self.strategy_name}, spec {self.spec}, {self._gateway!r})"

@@ -1,0 +1,173 @@
+"""The bounded heart: a fixed pool of workers, one pair each, from the intake to the sink.
+
+The number of tasks is the number of workers, whatever the length of the input. Here is the pair
+boundary, the one place of the engine that catches every exception: a strategy that breaks on a
+pair makes that pair `Failed` and stops nobody else. Knows no HTTP and no files.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from dikast.engine.errors import ConfigError, ProviderError, RunStopped
+from dikast.engine.events import Events, PairDone
+from dikast.engine.gateway import Gateway, PairAsk
+from dikast.engine.intake import Intake, Work
+from dikast.engine.ledger import LedgerBook
+from dikast.engine.model import Failed, Outcome, Pair, Row, Undecided
+from dikast.engine.ports import Clock, Strategy
+
+Write = Callable[[int, Outcome], Awaitable[None]]
+
+
+class Scheduler:
+    """Judges pairs with a bounded number of workers.
+
+    Args:
+        strategy: how a pair becomes an outcome.
+        gateway: answers the strategy's calls.
+        clock: time, for durations.
+        events: where outcomes are announced.
+        spec: the hash that every outcome carries.
+        simulated: True when any answer comes from a simulated judge; every outcome says so.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        gateway: Gateway,
+        *,
+        clock: Clock,
+        events: Events,
+        spec: str,
+        simulated: bool,
+    ) -> None:
+        self._strategy = strategy
+        self._gateway = gateway
+        self._clock = clock
+        self._events = events
+        self._spec = spec
+        self._simulated = simulated
+
+    async def judge(self, pair: Pair, row: Row | None = None, priority: int = 0) -> Outcome:
+        """One pair to its outcome, complete with bill and provenance.
+
+        Raises:
+            RunStopped: the pair was not judged and stays open.
+            ConfigError: the strategy and the configuration do not fit each other.
+        """
+        ask = PairAsk(self._gateway, priority)
+        try:
+            outcome = await self._strategy.judge(pair, ask)
+        except (RunStopped, ConfigError):
+            raise
+        except ProviderError as error:
+            outcome = _from_error(pair, error)
+        except Exception as error:  # the pair boundary: a defect costs one pair, not the run
+            outcome = Failed(
+                id=pair.id,
+                reason="bug",
+                message=f"{type(error).__name__} in strategy {self._strategy.name}: {error}",
+            )
+        return msgspec.structs.replace(
+            outcome,
+            usage=ask.usage or outcome.usage,
+            cost_usd=ask.cost_usd,
+            calls=ask.calls,
+            stored_calls=ask.stored_calls,
+            strategy=self._strategy.name,
+            spec=self._spec,
+            simulated=self._simulated,
+            label=pair.label,
+            category=pair.category,
+            model_a=pair.model_a,
+            model_b=pair.model_b,
+            meta=pair.meta,
+            file=(row.file or None) if row else None,
+            line=(row.line or None) if row else None,
+        )
+
+    async def work(self, intake: Intake, book: LedgerBook, write: Write, desk: "Desk") -> None:
+        """One worker: take, judge, write, book, until the intake has no more.
+
+        Raises:
+            SinkError: the outcome cannot be written.
+        """
+        while (work := await intake.next()) is not None:
+            started_s = self._clock.now()
+            try:
+                outcome = await self._outcome_of(work, desk)
+            except RunStopped:
+                book.leave_unrun()
+                intake.close()
+                continue
+            except BaseException:
+                book.leave_unrun()
+                raise
+            try:
+                await write(work.ordinal, outcome)
+            except BaseException:
+                book.leave_unrun()
+                raise
+            book.book(outcome)
+            if self._events.active:
+                self._events.emit(
+                    PairDone(outcome=outcome, duration_s=self._clock.now() - started_s)
+                )
+
+    async def _outcome_of(self, work: Work, desk: "Desk") -> Outcome:
+        if work.known is not None:
+            return msgspec.structs.replace(
+                work.known,
+                spec=self._spec,
+                strategy=self._strategy.name,
+                simulated=self._simulated,
+            )
+        assert work.pair is not None
+        with desk.judging():
+            return await self.judge(work.pair, work.row, work.ordinal)
+
+    def __repr__(self) -> str:
+        return f"Scheduler({self._strategy.name}, {self._gateway!r})"
+
+
+def _from_error(pair: Pair, error: ProviderError) -> Outcome:
+    """A judge that declined has answered, in its way; everything else is a failure."""
+    if error.kind == "refused":
+        return Undecided(id=pair.id, why="refused", detail=error.message)
+    return Failed(
+        id=pair.id, reason=error.kind, message=error.message, attempts=error.attempts
+    )
+
+
+class Desk:
+    """Knows which workers are judging, so that a cancel never hits one that is writing."""
+
+    def __init__(self) -> None:
+        self._judging: set[asyncio.Task[Any]] = set()
+        self.cancelled = False
+
+    @contextlib.contextmanager
+    def judging(self) -> Iterator[None]:
+        """Mark the current worker as judging; a cancel that came meanwhile stops it here."""
+        if self.cancelled:
+            raise RunStopped("interrupted", "the run is being cancelled")
+        task = asyncio.current_task()
+        assert task is not None
+        self._judging.add(task)
+        try:
+            yield
+        finally:
+            self._judging.discard(task)
+
+    def cancel(self) -> None:
+        """Cancel every judgement that is under way; outcomes being written are left alone."""
+        self.cancelled = True
+        for task in tuple(self._judging):
+            task.cancel("the run is being cancelled")
+
+    def __len__(self) -> int:
+        return len(self._judging)

@@ -1,0 +1,38 @@
+"""Every async test runs in virtual time unless it is marked `realtime`; no test leaves a task."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.sim.vloop import VirtualLoop
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The loop of a test: virtual by default."""
+    if item.get_closest_marker("realtime") is not None:
+        return {"realtime": asyncio.SelectorEventLoop}
+    return {"virtual": VirtualLoop}
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def no_task_is_left() -> AsyncIterator[None]:
+    """Fail a test that leaves a task running."""
+    before = asyncio.all_tasks()
+    yield
+    left = [task for task in asyncio.all_tasks() - before if not task.done()]
+    assert not left, f"tasks left running: {left}"
+
+
+@pytest.fixture
+def data() -> Path:
+    """The folder of real pairs and recorded judge outputs, or a skip that says so."""
+    if not DATA.is_dir():
+        pytest.skip("the shared data folder is not beside the project (../shared/data)")
+    return DATA
