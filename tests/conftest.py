@@ -26,7 +26,8 @@ async def no_task_is_left() -> AsyncIterator[None]:
     """Fail a test that leaves a task running."""
     before = asyncio.all_tasks()
     yield
-    left = [task for task in asyncio.all_tasks() - before if not task.done()]
+    mine = {asyncio.current_task()}
+    left = [task for task in asyncio.all_tasks() - before - mine if not task.done()]
     assert not left, f"tasks left running: {left}"
 
 
