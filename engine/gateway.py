@@ -220,8 +220,9 @@ class Gateway:
         finally:
             self.in_flight -= 1
         usage = reply.completion.usage
-        used = usage.input + usage.output
-        pacer.release(permit, used_tokens=used or None, rate=reply.rate)
+        # A provider that reports no usage is taken to have used the estimate.
+        used = usage.input + usage.output or permit.tokens
+        pacer.release(permit, used_tokens=used, rate=reply.rate)
         lane.answered = True
         return reply.completion
 
