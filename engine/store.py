@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-
 from dikast.engine.errors import ConfigError, StoreError
 from dikast.engine.model import Completion
 from dikast.engine.ports import CallStore

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-
 from dikast.engine.errors import ConfigError, InputError, SinkError
 from dikast.engine.model import Outcome
 from dikast.engine.text import scrub
