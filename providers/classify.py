@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
-
 from dikast.engine.errors import ErrorKind, ProviderError
 from dikast.providers.headers import retry_after_s, wait_in_text
 
@@ -69,7 +68,7 @@ def read_error(body: bytes) -> ApiError:
         data = data[0]
     if not isinstance(data, dict):
         return ApiError(message=str(data)[:2000])
-    error = data.get("error") or data.get("errors") or data
+    error = data.get("error") or data.get("errors") or _choice_error(data) or data
     if isinstance(error, list) and error:
         error = error[0]
     if not isinstance(error, dict):
@@ -82,6 +81,13 @@ def read_error(body: bytes) -> ApiError:
         code=_text(error.get("code")),
         detail=_text(detail)[:2000],
     )
+
+
+def _choice_error(data: dict[str, object]) -> object:
+    """The error of the first choice, where routers put the failure of the model behind them."""
+    choices = data.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first.get("error") if isinstance(first, dict) else None
 
 
 def _text(value: object) -> str:
@@ -183,7 +189,10 @@ def _kind(status: int, error: ApiError) -> ErrorKind:
         return "bad_request"
     if _is_filtered(error):
         return "refused"
-    return next((_CODE_KINDS[code] for code in codes if code in _CODE_KINDS), "malformed")
+    for code in codes:
+        if code in _CODE_KINDS:
+            return _CODE_KINDS[code]
+    return "malformed"
 
 
 def _is_rate(codes: list[str]) -> bool:

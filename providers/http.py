@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 
 import aiohttp
-
 from dikast.engine.errors import ProviderError
 from dikast.engine.ports import Clock
 from dikast.providers.classify import safe_url

@@ -4,33 +4,18 @@ Stands between the gateway (which paces, stores and retries) and a `Transport` (
 bytes). Knows the wire format; knows no pairs and no verdicts.
 """
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
-import orjson
-
 from dikast.engine.errors import ConfigError, ProviderError
-from dikast.engine.model import (
-    Call,
-    Completion,
-    Judge,
-    Message,
-    Record,
-    TokenLogprob,
-    TopToken,
-    Usage,
-)
+from dikast.engine.model import Call, Record
 from dikast.engine.ports import Clock, Reply
 from dikast.providers.classify import classify, safe_url, scrub
 from dikast.providers.headers import rate_info
+from dikast.providers.openai_format import ChatEncoder, ErrorBody, asks_logprobs, decode
 from dikast.providers.transport import HttpLimits, HttpReply, Transport
-
-# These decide how the answer is to be read, so they are not the configuration's to change.
-_RESERVED = frozenset(("messages", "stream", "n", "logprobs", "response_format", "seed"))
-_HEADS_MAX = 64
 
 
 class OpenAIChatSettings(
@@ -41,10 +26,10 @@ class OpenAIChatSettings(
     base_url: str = "https://api.openai.com/v1"
     """Address up to and without `/chat/completions`."""
     api_key_env: str | None = "OPENAI_API_KEY"
-    """Environment variable that holds the key; None for an endpoint without one."""
+    """Environment variable that holds the key; None (in TOML: "") for an endpoint without one."""
     api_key_header: str = "Authorization"
     """Header that carries the key; any but `Authorization` carries it without "Bearer"."""
-    headers: dict[str, str] = {}
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
     """Further headers, sent with every request and never shown."""
     concurrency: int = 512
     """Requests on the wire at once."""
@@ -104,13 +89,13 @@ def read_access(name: str, settings: OpenAIChatSettings, env: Mapping[str, str])
             raise ConfigError(f"{where}.{field}: must be above 0")
     headers = dict(settings.headers)
     secrets = [value for value in headers.values() if len(value) >= 8]
-    if settings.api_key_env is not None:
+    if settings.api_key_env:
         key = env.get(settings.api_key_env, "").strip()
         if not key:
             raise ConfigError(
                 f"{where}: the environment variable {settings.api_key_env} is not set; export it "
-                "with the API key, name another one in api_key_env, or leave the key out by "
-                "giving api_key_env no value"
+                'with the API key, name another one in api_key_env, or set api_key_env to "" '
+                "for an endpoint without a key"
             )
         bearer = settings.api_key_header.lower() == "authorization"
         headers[settings.api_key_header] = f"Bearer {key}" if bearer else key
@@ -159,10 +144,8 @@ class OpenAIChatProvider:
         if not 200 <= reply.status < 300:
             raise self._error(reply)
         try:
-            completion = decode(
-                reply.body, latency_s=reply.latency_s, logprobs=_asks_logprobs(call)
-            )
-        except _ErrorBody:
+            completion = decode(reply.body, latency_s=reply.latency_s, logprobs=asks_logprobs(call))
+        except ErrorBody:
             raise self._error(reply) from None
         return Reply(completion=completion, rate=rate_info(reply.headers))
 
@@ -188,261 +171,3 @@ class OpenAIChatProvider:
         return classify(
             reply.status, reply.headers, reply.body, wall_s=wall_s, secrets=self._secrets
         )
-
-
-# --- from a call to bytes -----------------------------------------------------------------------
-
-
-class ChatEncoder:
-    """Turns calls into request bodies; what is the same for all calls of a judge is made once.
-
-    Args:
-        max_tokens_field: the name under which the token limit is sent.
-    """
-
-    def __init__(self, max_tokens_field: str = "max_tokens") -> None:
-        self._max_tokens_field = max_tokens_field
-        # By identity: a judge holds a dict and cannot be hashed. The entry keeps its judge and
-        # schema alive, so an id is not given to another object while it stands here.
-        self._tails: dict[tuple[int, int], tuple[Judge, dict[str, Any] | None, bytes]] = {}
-
-    def encode(self, call: Call) -> bytes:
-        """The request body of `call`.
-
-        Raises:
-            ProviderError: "bad_request", when the judge's extra parameters claim a field that is
-                not theirs or hold something that JSON cannot say.
-        """
-        key = (id(call.judge), id(call.schema))
-        entry = self._tails.get(key)
-        if entry is None:
-            if len(self._tails) >= _HEADS_MAX:
-                self._tails.clear()
-            entry = (call.judge, call.schema, self._tail(call))
-            self._tails[key] = entry
-        seed = call.judge.params.seed
-        end = b"}" if seed is None else b',"seed":%d}' % (seed + call.sample)
-        return b'{"messages":' + _encode_messages(call.messages) + entry[2] + end
-
-    def _tail(self, call: Call) -> bytes:
-        """Everything but messages and seed, from the first comma on, without the last brace."""
-        params = call.judge.params
-        fields: dict[str, Any] = {"model": call.judge.model}
-        if params.temperature is not None:
-            fields["temperature"] = params.temperature
-        if params.top_p is not None:
-            fields["top_p"] = params.top_p
-        if params.max_tokens is not None:
-            fields[self._max_tokens_field] = params.max_tokens
-        if params.reasoning_effort is not None:
-            fields["reasoning_effort"] = params.reasoning_effort
-        if _asks_logprobs(call):
-            fields["logprobs"] = True
-        if params.top_logprobs is not None:
-            fields["top_logprobs"] = params.top_logprobs
-        if call.schema is not None:
-            schema = {"name": "verdict", "schema": call.schema, "strict": True}
-            fields["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif params.json_mode:
-            fields["response_format"] = {"type": "json_object"}
-        claimed = sorted(_RESERVED.intersection(params.extra))
-        if claimed:
-            text = f"judge {call.judge.name!r}: params.extra may not set {', '.join(claimed)}"
-            raise ProviderError("bad_request", text)
-        fields.update(params.extra)
-        try:
-            return b"," + orjson.dumps(fields)[1:-1]
-        except TypeError as error:
-            text = f"judge {call.judge.name!r}: its parameters cannot be written as JSON"
-            raise ProviderError("bad_request", text) from error
-
-
-def _asks_logprobs(call: Call) -> bool:
-    return call.judge.params.logprobs or call.judge.params.top_logprobs is not None
-
-
-_MESSAGES_ENCODER = msgspec.json.Encoder()
-
-
-def _encode_messages(messages: tuple[Message, ...]) -> bytes:
-    try:
-        return _MESSAGES_ENCODER.encode(messages)
-    except UnicodeEncodeError:
-        clean = [
-            Message(role=turn.role, content=without_surrogates(turn.content)) for turn in messages
-        ]
-        return _MESSAGES_ENCODER.encode(clean)
-
-
-def without_surrogates(text: str) -> str:
-    """`text` with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-# --- from bytes to a completion -----------------------------------------------------------------
-
-
-class _Part(msgspec.Struct):
-    text: str | None = None
-    type: str = "text"
-
-
-class _ReplyMessage(msgspec.Struct):
-    content: str | list[_Part] | None = None
-    refusal: str | None = None
-
-
-class _Top(msgspec.Struct):
-    token: str
-    logprob: float
-
-
-class _Token(msgspec.Struct):
-    token: str
-    logprob: float
-    top_logprobs: list[_Top] | None = None
-
-
-class _Logprobs(msgspec.Struct):
-    content: list[_Token] | None = None
-
-
-class _Choice(msgspec.Struct):
-    message: _ReplyMessage | None = None
-    finish_reason: str | None = None
-    error: Any = None
-
-
-class _ChoiceWithLogprobs(_Choice):
-    logprobs: _Logprobs | None = None
-
-
-class _InDetails(msgspec.Struct):
-    cached_tokens: int | None = None
-
-
-class _OutDetails(msgspec.Struct):
-    reasoning_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _InDetails | None = None
-    completion_tokens_details: _OutDetails | None = None
-
-
-class _Body(msgspec.Struct):
-    choices: list[_Choice] | None = None
-    model: str | None = None
-    usage: _Usage | None = None
-    error: Any = None
-
-
-class _BodyWithLogprobs(msgspec.Struct):
-    choices: list[_ChoiceWithLogprobs] | None = None
-    model: str | None = None
-    usage: _Usage | None = None
-    error: Any = None
-
-
-_PLAIN = msgspec.json.Decoder(_Body)
-_FULL = msgspec.json.Decoder(_BodyWithLogprobs)
-
-
-class _ErrorBody(Exception):  # noqa: N818 - a signal inside this module, never seen outside
-    """The body is an error object, though the status said otherwise."""
-
-
-def decode(body: bytes, *, latency_s: float = 0.0, logprobs: bool = False) -> Completion:
-    """The completion in a response body; only the fields that are used are ever built.
-
-    Args:
-        body: as received with a 2xx status.
-        latency_s: put into the completion.
-        logprobs: also read token log probabilities.
-
-    Raises:
-        ProviderError: "malformed" (not a chat completion) or "refused".
-        _ErrorBody: the body is an error object; the caller, who has the headers, classifies it.
-    """
-    answer = _parse(body, _FULL if logprobs else _PLAIN)
-    if answer.error:
-        raise _ErrorBody
-    if not answer.choices:
-        raise ProviderError("malformed", "the answer has no choices", status=200)
-    choice = answer.choices[0]
-    if choice.error:
-        raise _ErrorBody
-    message = choice.message
-    if message is None:
-        raise ProviderError("malformed", "the answer's choice has no message", status=200)
-    if message.refusal:
-        raise ProviderError("refused", "the model declined to answer", status=200)
-    if choice.finish_reason == "content_filter":
-        raise ProviderError("refused", "the provider's content filter cut the answer", status=200)
-    return Completion(
-        text=_text(message.content),
-        finish_reason=choice.finish_reason,
-        usage=_usage(answer.usage),
-        logprobs=_tokens(choice) if logprobs else None,
-        latency_s=latency_s,
-        served_by=answer.model,
-    )
-
-
-def _parse(
-    body: bytes, decoder: "msgspec.json.Decoder[_Body] | msgspec.json.Decoder[_BodyWithLogprobs]"
-) -> _Body | _BodyWithLogprobs:
-    try:
-        return decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    # Some servers cut an emoji in two and send half of it as an escape, which strict decoders
-    # refuse. The answer is paid for: read it leniently, the broken half replaced.
-    try:
-        loose = json.loads(body.decode("utf-8", "replace"))
-        return decoder.decode(without_surrogates(json.dumps(loose, ensure_ascii=False)))
-    except msgspec.ValidationError as error:
-        if isinstance(loose, dict) and loose.get("error"):
-            raise _ErrorBody from error
-        text = f"the answer is not a chat completion ({scrub(str(error))})"
-        raise ProviderError("malformed", text, status=200) from error
-    except (ValueError, RecursionError) as error:
-        raise ProviderError("malformed", "the answer is not JSON", status=200) from error
-
-
-def _text(content: str | list[_Part] | None) -> str:
-    if isinstance(content, str):
-        return content
-    if content is None:
-        return ""
-    return "".join(part.text or "" for part in content if part.type == "text")
-
-
-def _usage(usage: _Usage | None) -> Usage:
-    if usage is None:
-        return Usage()
-    details, out = usage.prompt_tokens_details, usage.completion_tokens_details
-    return Usage(
-        input=usage.prompt_tokens or 0,
-        cached_input=(details.cached_tokens or 0) if details else 0,
-        output=usage.completion_tokens or 0,
-        reasoning=(out.reasoning_tokens or 0) if out else 0,
-    )
-
-
-def _tokens(choice: _Choice) -> tuple[TokenLogprob, ...] | None:
-    found = choice.logprobs if isinstance(choice, _ChoiceWithLogprobs) else None
-    if found is None or found.content is None:
-        return None
-    return tuple(
-        TokenLogprob(
-            token=token.token,
-            logprob=token.logprob,
-            top=tuple(
-                TopToken(token=top.token, logprob=top.logprob) for top in token.top_logprobs or ()
-            ),
-        )
-        for token in found.content
-    )

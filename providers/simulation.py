@@ -13,7 +13,6 @@ from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import orjson
-
 from dikast.engine.model import Pair, Record, TokenLogprob, TopToken, Usage, Winner
 
 Shown = Literal["A", "B", "tie"]
@@ -101,7 +100,8 @@ class TruthTable:
         table = cls()
         for pair in pairs:
             if pair.label is not None:
-                table.add(pair.question, pair.response_a, pair.response_b, pair.label)
+                asked = "\n".join(turn.content for turn in pair.messages) or pair.question
+                table.add(asked, pair.response_a, pair.response_b, pair.label)
         return table
 
     def add(self, question: str, answer_a: str, answer_b: str, label: Winner) -> None:
@@ -171,8 +171,11 @@ def see(contents: Sequence[str]) -> Seen:
         return Seen("", None, None, text, text)
     fence = opening.group(1)
     end = text.rfind(f" {fence}>>>")
+    question = _piece(text, "QUESTION", fence) or ""
+    if fence in question:  # several turns, each opened by a line with the code
+        question = re.sub(rf"<<TURN \d+ \w+ {fence}>>\n", "", question)
     return Seen(
-        question=_piece(text, "QUESTION", fence) or "",
+        question=question,
         first=_piece(text, "ANSWER_A", fence),
         second=_piece(text, "ANSWER_B", fence),
         frame=text[: opening.start()] + text[end:],
