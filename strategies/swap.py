@@ -1,0 +1,123 @@
+"""Both orders: judges a pair and its mirror image, and accepts only an agreeing conclusion.
+
+A combinator: takes any strategy that compares and returns one. The inner strategy never learns
+that it sees a mirrored pair; its calls leave with the order of the original pair, and what it
+concludes is turned back. Knows no judge, no prompt and no provider.
+"""
+
+import asyncio
+from typing import Any, Literal
+
+import msgspec
+
+from dikast.engine.errors import ProviderError
+from dikast.engine.model import Call, Completion, Failed, Outcome, Pair, Undecided, Verdict, Vote
+from dikast.engine.ports import Ask, Strategy
+
+VERSION = "1"
+
+
+class _MirrorAsk:
+    """Hands on the calls of a mirrored pair in the terms of the pair itself.
+
+    Where the order is part of a call's key (`by_pair` judges), the turned call has another key
+    than the one the inner strategy saw; `keys` maps the one to the other.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self.keys: dict[str, str] = {}
+
+    async def __call__(self, call: Call) -> Completion:
+        turned = msgspec.structs.replace(call, order="ba" if call.order == "ab" else "ab")
+        if call.judge.by_pair:
+            self.keys[call.key()] = turned.key()
+        return await self._ask(turned)
+
+    def settle(self, vote: Vote) -> Vote:
+        """The vote under the key by which its call really went out."""
+        key = self.keys.get(vote.key or "")
+        return msgspec.structs.replace(vote, key=key) if key else vote
+
+
+class Swap:
+    """Judges every pair twice, with the answers exchanged; see `swap`."""
+
+    def __init__(self, inner: Strategy) -> None:
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        """`swap@version`; what is inside is in `spec()`."""
+        return f"swap@{VERSION}"
+
+    def spec(self) -> dict[str, Any]:
+        """All that decides the result."""
+        return {"kind": "swap", "version": VERSION, "inner": dict(self._inner.spec())}
+
+    async def judge(self, pair: Pair, ask: Ask) -> Outcome:
+        """Judge both orders at the same time.
+
+        When one half fails, the other is still waited for, so that the answer it has paid for
+        reaches the call store; then the failure is raised as it is. A stopped run or any other
+        error goes before a `ProviderError`: the pair must stay "not run", not become failed.
+
+        Raises:
+            ProviderError: a call of either half failed for good.
+            RunStopped: the run ends.
+        """
+        mirror = _MirrorAsk(ask)
+        plain, turned = await asyncio.gather(
+            self._inner.judge(pair, ask),
+            self._inner.judge(pair.swapped(), mirror),
+            return_exceptions=True,
+        )
+        errors = [each for each in (plain, turned) if isinstance(each, BaseException)]
+        if errors:
+            raise next((each for each in errors if not isinstance(each, ProviderError)), errors[0])
+        assert not isinstance(plain, BaseException)
+        assert not isinstance(turned, BaseException)
+        back = turned.unswapped()
+        back = msgspec.structs.replace(back, votes=tuple(map(mirror.settle, back.votes)))
+        return _combine(plain, back)
+
+    def __repr__(self) -> str:
+        return f"Swap({self._inner!r})"
+
+
+def swap(strategy: Strategy) -> Swap:
+    """Debias a comparing strategy by asking in both orders.
+
+    The verdict is A or B only where both halves say so (basis "agree"). It is a tie where both
+    say tie (basis "both_tie") and where they differ (basis "disagree"); the two are kept apart,
+    because the second measures the judge and not the answers. A half that gives no verdict
+    makes the whole pair undecided.
+
+    Args:
+        strategy: its order may depend on the pair's id, never on the answers; then the two
+            halves are in opposite orders whatever the inner rule is.
+    """
+    return Swap(strategy)
+
+
+def _combine(plain: Outcome, turned: Outcome) -> Outcome:
+    """One outcome of two, both in the terms of the pair; votes in the order "ab", then "ba"."""
+    halves = (plain, turned)
+    # The judgement that saw response_a first comes first, whichever half that was: what is
+    # written must not depend on the hash that chose the halves' orders.
+    if plain.votes and plain.votes[0].order == "ba":
+        halves = (turned, plain)
+    votes = halves[0].votes + halves[1].votes
+    for half in halves:
+        if isinstance(half, Failed):
+            return msgspec.structs.replace(half, votes=votes)
+    for half in halves:
+        if isinstance(half, Undecided):
+            return Undecided(id=half.id, why=half.why, detail=half.detail, votes=votes)
+    first, second = halves
+    assert isinstance(first, Verdict) and isinstance(second, Verdict)
+    basis: Literal["agree", "both_tie", "disagree"]
+    if first.winner != second.winner:
+        return Verdict(id=first.id, winner="tie", basis="disagree", votes=votes)
+    basis = "both_tie" if first.winner == "tie" else "agree"
+    return Verdict(id=first.id, winner=first.winner, basis=basis, votes=votes)
