@@ -78,12 +78,13 @@ def parse_strategy(data: Mapping[str, Any]) -> StrategyConfig:
     """
     _check_kinds(data, "strategy")
     try:
-        return msgspec.convert(data, StrategyConfig)
+        config: StrategyConfig = msgspec.convert(data, StrategyConfig)
     except msgspec.ValidationError as error:
         known = (*PairwiseConfig.__struct_fields__, *SwapConfig.__struct_fields__, "kind")
         place, message = explain(error, known)
         where = f"strategy.{place}" if place else "strategy"
         raise ConfigError(f"{where}: {message}") from error
+    return config
 
 
 def _check_kinds(data: object, place: str) -> None:

@@ -50,7 +50,7 @@ _REFUSED = frozenset(
 _CUT = frozenset({"length", "max_tokens"})
 
 
-class Read(Record):
+class Read(Record, frozen=True):
     """What a reader made of a completion.
 
     `pick` is in terms of the answers as shown ("A" = shown first), "none" when there is none;

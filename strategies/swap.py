@@ -115,7 +115,8 @@ def _combine(plain: Outcome, turned: Outcome) -> Outcome:
         if isinstance(half, Undecided):
             return Undecided(id=half.id, why=half.why, detail=half.detail, votes=votes)
     first, second = halves
-    assert isinstance(first, Verdict) and isinstance(second, Verdict)
+    assert isinstance(first, Verdict)
+    assert isinstance(second, Verdict)
     basis: Literal["agree", "both_tie", "disagree"]
     if first.winner != second.winner:
         return Verdict(id=first.id, winner="tie", basis="disagree", votes=votes)

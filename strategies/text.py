@@ -37,11 +37,9 @@ def blank_thoughts(text: str) -> tuple[str, bool]:
     if "<" not in text:
         return text, False
     blanked = _THOUGHT.sub(_spaces, text)
-    ends = None
-    for ends in _THOUGHT_ENDS.finditer(blanked):
-        pass
-    if ends is not None:
-        blanked = " " * ends.end() + blanked[ends.end() :]
+    ends = [match.end() for match in _THOUGHT_ENDS.finditer(blanked)]
+    if ends:
+        blanked = " " * ends[-1] + blanked[ends[-1] :]
     return blanked, _THOUGHT_OPENS.search(blanked) is not None
 
 
