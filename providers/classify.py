@@ -6,9 +6,11 @@ wording. Pure functions: no network, no clock (the wall-clock time is passed in)
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import cast
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
+
 from dikast.engine.errors import ErrorKind, ProviderError
 from dikast.providers.headers import retry_after_s, wait_in_text
 
@@ -44,12 +46,12 @@ def classify(
         secrets: texts that must not appear in the message, besides what looks like a key.
     """
     found = read_error(body)
-    kind = _kind(status, found)
-    wait_s = None
-    if kind in ("rate", "quota", "transient"):
-        wait_s = retry_after_s(headers, wall_s)
-        if wait_s is None:
-            wait_s = wait_in_text(f"{found.message} {found.detail}")
+    wait_s = retry_after_s(headers, wall_s)
+    if wait_s is None:
+        wait_s = wait_in_text(f"{found.message} {found.detail}")
+    kind = _kind(status, found, wait_s)
+    if kind not in ("rate", "quota", "transient"):
+        wait_s = None
     message = scrub(_sentence(status, kind, found), secrets)
     return ProviderError(kind, message, status=status, retry_after_s=wait_s)
 
@@ -60,19 +62,19 @@ def classify(
 def read_error(body: bytes) -> ApiError:
     """The error object in a body of any of the common shapes, or its plain text."""
     try:
-        data = msgspec.json.decode(body)
+        data: object = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
         text = body[:2000].decode("utf-8", "replace")
         return ApiError(message=re.sub(r"<[^>]*>", " ", text))
-    if isinstance(data, list) and data:  # Google wraps its errors in a list
-        data = data[0]
-    if not isinstance(data, dict):
+    answer = _fields(_first(data))  # Google wraps its errors in a list
+    if answer is None:
         return ApiError(message=str(data)[:2000])
-    error = data.get("error") or data.get("errors") or _choice_error(data) or data
-    if isinstance(error, list) and error:
-        error = error[0]
-    if not isinstance(error, dict):
-        return ApiError(message=str(error), code=_text(data.get("code")))
+    # Routers put the failure of the model behind them into the first choice.
+    choice = _fields(_first(answer.get("choices"))) or {}
+    found = _first(answer.get("error") or answer.get("errors") or choice.get("error") or answer)
+    error = _fields(found)
+    if error is None:
+        return ApiError(message=_text(found), code=_text(answer.get("code")))
     detail = error.get("details") or error.get("innererror") or error.get("metadata")
     message = error.get("message") or error.get("detail") or error.get("error")
     return ApiError(
@@ -83,11 +85,16 @@ def read_error(body: bytes) -> ApiError:
     )
 
 
-def _choice_error(data: dict[str, object]) -> object:
-    """The error of the first choice, where routers put the failure of the model behind them."""
-    choices = data.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    return first.get("error") if isinstance(first, dict) else None
+def _fields(value: object) -> dict[str, object] | None:
+    return cast(dict[str, object], value) if isinstance(value, dict) else None
+
+
+def _first(value: object) -> object:
+    """The first element of a list, None of an empty one; anything else as it is."""
+    if not isinstance(value, list):
+        return value
+    elements = cast(list[object], value)
+    return elements[0] if elements else None
 
 
 def _text(value: object) -> str:
@@ -143,6 +150,7 @@ _CODE_KINDS: dict[str, ErrorKind] = {
     "deadline_exceeded": "transient",
 }
 _TRANSIENT_STATUSES = frozenset((408, 409, 425))
+_RATE_WAIT_MAX_S = 120.0
 # Daily and monthly allowances do not come back while a run waits.
 _LONG_WINDOW = re.compile(
     r"per[\s_-]?day|perday|daily|\b[rt]pd\b|per[\s_-]?month|monthly|per[\s_-]?week", re.IGNORECASE
@@ -165,18 +173,18 @@ _TOO_LONG = re.compile(
 )
 
 
-def _kind(status: int, error: ApiError) -> ErrorKind:
+def _kind(status: int, error: ApiError, wait_s: float | None) -> ErrorKind:
     """The kind, from the most reliable sign to the least: code, status, wording."""
     codes = [error.code.lower(), error.type.lower()]
     if status < 300 and re.fullmatch(r"[45]\d\d", error.code):
-        return _kind(int(error.code), msgspec.structs.replace(error, code=""))
+        return _kind(int(error.code), msgspec.structs.replace(error, code=""), wait_s)
     if any(code in _QUOTA_CODES for code in codes):
         return "quota"
     said = f"{error.message} {error.detail} {error.code} {error.type}"
     if status in (402, 403, 429) or (status < 300 and _is_rate(codes)):
         if status == 402:
             return "quota"
-        return _limit_kind(said, "auth" if status == 403 else "rate")
+        return _limit_kind(said, wait_s, "auth" if status == 403 else "rate")
     if status == 401:
         return "auth"
     if status in _TRANSIENT_STATUSES or status >= 500:
@@ -207,13 +215,16 @@ def _is_filtered(error: ApiError) -> bool:
     )
 
 
-def _limit_kind(said: str, otherwise: ErrorKind) -> ErrorKind:
+def _limit_kind(said: str, wait_s: float | None, otherwise: ErrorKind) -> ErrorKind:
     """Whether a limit that was hit comes back by waiting (rate) or not (quota)."""
     if _LONG_WINDOW.search(said):
         return "quota"
     if _SHORT_WINDOW.search(said):
         return "rate"
-    return "quota" if _MONEY.search(said) else otherwise
+    if _MONEY.search(said):
+        # "Quota" is also said of limits per minute; those tell a short time to wait.
+        return "quota" if wait_s is None or wait_s > _RATE_WAIT_MAX_S else "rate"
+    return otherwise
 
 
 def _sentence(status: int, kind: ErrorKind, error: ApiError) -> str:

@@ -13,8 +13,10 @@ import errno
 import socket
 from collections.abc import Mapping
 from contextvars import ContextVar
+from typing import Any
 
 import aiohttp
+
 from dikast.engine.errors import ProviderError
 from dikast.engine.ports import Clock
 from dikast.providers.classify import safe_url
@@ -23,6 +25,8 @@ from dikast.providers.transport import HttpLimits, HttpReply
 # A server that closes an idle connection does so before it reads the request, so the news comes
 # within a round trip. A connection that dies later may have died over our request.
 REUSE_RACE_S = 1.0
+
+_Address = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[Any, ...]]
 
 _JSON_HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "gzip, deflate"}
 
@@ -102,18 +106,16 @@ class HttpClient:
                     data = await self._read(response)
                     status, received = response.status, response.headers
             except (aiohttp.ClientError, OSError) as error:
-                if self._closed:
-                    raise ProviderError("transient", "the provider was closed") from error
                 early = self._clock.now() - start_s < REUSE_RACE_S
-                raise self._named(error, url, reused=early and not opened[0]) from _cause(error)
+                failure = self._named(error, url, reused=early and not opened[0])
+                cause = _cause(error)
+            else:
+                latency_s = self._clock.now() - start_s
+                return HttpReply(status=status, headers=received, body=data, latency_s=latency_s)
             finally:
                 self._opened.reset(token)
-            return HttpReply(
-                status=status,
-                headers=received,
-                body=data,
-                latency_s=self._clock.now() - start_s,
-            )
+            # Raised here, outside the handler, so that it does not carry the original along.
+            raise failure from cause
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         """The body, given up as soon as it is known to pass the cap."""
@@ -152,7 +154,7 @@ class HttpClient:
         )
         return self._session
 
-    def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+    def _new_socket(self, address: _Address) -> socket.socket:
         """Make the socket of a new connection and note whose request it serves."""
         opened = self._opened.get()
         if opened is not None:
@@ -166,6 +168,8 @@ class HttpClient:
         """The `ProviderError` that stands for what aiohttp or the system reported."""
         where = safe_url(url)
         limits = self._limits
+        if self._closed:
+            return ProviderError("transient", "the provider was closed during the request")
         match error:
             case aiohttp.ConnectionTimeoutError():
                 text = f"no connection to {where} within {limits.connect_timeout_s:g} s"

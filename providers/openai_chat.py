@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 import msgspec
+
 from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.model import Call, Record
 from dikast.engine.ports import Clock, Reply
@@ -29,7 +30,7 @@ class OpenAIChatSettings(
     """Environment variable that holds the key; None (in TOML: "") for an endpoint without one."""
     api_key_header: str = "Authorization"
     """Header that carries the key; any but `Authorization` carries it without "Bearer"."""
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """Further headers, sent with every request and never shown."""
     concurrency: int = 512
     """Requests on the wire at once."""

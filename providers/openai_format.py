@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import orjson
+
 from dikast.engine.errors import ProviderError
 from dikast.engine.model import Call, Completion, Judge, Message, TokenLogprob, TopToken, Usage
 from dikast.engine.text import scrub_text
@@ -169,8 +170,14 @@ class _BodyWithLogprobs(msgspec.Struct):
     error: Any = None
 
 
+class _ErrorOnly(msgspec.Struct):
+    error: Any = None
+
+
 _PLAIN = msgspec.json.Decoder(_Body)
 _FULL = msgspec.json.Decoder(_BodyWithLogprobs)
+_ERROR = msgspec.json.Decoder(_ErrorOnly)
+_CONSTANTS = {"-Infinity": -9999.0}  # the stand-in that OpenAI uses; NaN and Infinity become null
 
 
 class ErrorBody(Exception):  # noqa: N818 - a signal inside these two modules, never seen outside
@@ -186,7 +193,7 @@ def decode(body: bytes, *, latency_s: float = 0.0, logprobs: bool = False) -> Co
         logprobs: also read token log probabilities.
 
     Raises:
-        ProviderError: "malformed" (not a chat completion) or "refused".
+        ProviderError: "malformed" (not a chat completion), "refused", or "transient" (broken off).
         ErrorBody: the body is an error object; the caller, who has the headers, classifies it.
     """
     answer = _parse(body, _FULL if logprobs else _PLAIN)
@@ -204,6 +211,8 @@ def decode(body: bytes, *, latency_s: float = 0.0, logprobs: bool = False) -> Co
         raise ProviderError("refused", "the model declined to answer", status=200)
     if choice.finish_reason == "content_filter":
         raise ProviderError("refused", "the provider's content filter cut the answer", status=200)
+    if choice.finish_reason == "error":
+        raise ProviderError("transient", "the provider broke the answer off", status=200)
     return Completion(
         text=_text(message.content),
         finish_reason=choice.finish_reason,
@@ -221,19 +230,28 @@ def _parse(
         return decoder.decode(body)
     except (msgspec.DecodeError, RecursionError):
         pass
-    loose: object = None
     # Some servers cut an emoji in two and send half of it as an escape, which strict decoders
-    # refuse. The answer is paid for: read it leniently, the broken half replaced.
+    # refuse; others write the logarithm of 0 as -Infinity. The answer is paid for: read it
+    # leniently, the broken half replaced.
     try:
-        loose = json.loads(body.decode("utf-8", "replace"))
-        return decoder.decode(scrub_text(json.dumps(loose, ensure_ascii=False)))
-    except msgspec.ValidationError as error:
-        if isinstance(loose, dict) and loose.get("error"):
-            raise ErrorBody from error
-        text = f"the answer is not a chat completion ({scrub(str(error))})"
-        raise ProviderError("malformed", text, status=200) from error
+        loose = json.loads(body.decode("utf-8", "replace"), parse_constant=_CONSTANTS.get)
+        text = scrub_text(json.dumps(loose, ensure_ascii=False))
     except (ValueError, RecursionError) as error:
         raise ProviderError("malformed", "the answer is not JSON", status=200) from error
+    try:
+        return decoder.decode(text)
+    except msgspec.DecodeError as error:
+        if _has_error(text):
+            raise ErrorBody from error
+        message = f"the answer is not a chat completion ({scrub(str(error))})"
+        raise ProviderError("malformed", message, status=200) from error
+
+
+def _has_error(text: str) -> bool:
+    try:
+        return bool(_ERROR.decode(text).error)
+    except msgspec.DecodeError:
+        return False
 
 
 def _text(content: str | list[_Part] | None) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+
 from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.model import Call, Completion, Record, Usage
 from dikast.engine.ports import Reply

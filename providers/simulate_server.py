@@ -10,6 +10,7 @@ from typing import cast
 
 import msgspec
 import orjson
+
 from dikast.engine.clock import SystemClock
 from dikast.engine.ports import Clock
 from dikast.providers.simulated import check_settings

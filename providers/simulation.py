@@ -13,6 +13,7 @@ from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import orjson
+
 from dikast.engine.model import Pair, Record, TokenLogprob, TopToken, Usage, Winner
 
 Shown = Literal["A", "B", "tie"]

@@ -6,6 +6,7 @@ Shared by the in-process provider and the simulate server. Times are passed in; 
 from typing import Literal
 
 import msgspec
+
 from dikast.engine.model import Record
 from dikast.providers.simulation import RateLimit, SimulatedSettings, fault_draw
 
@@ -21,7 +22,7 @@ class TrafficStats(Record, frozen=True):
     refused: int = 0
     in_window: int = 0
     unauthorized: int = 0
-    faults: dict[str, int] = msgspec.field(default_factory=dict)
+    faults: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     in_flight: int = 0
     peak_in_flight: int = 0
     first_s: float | None = None

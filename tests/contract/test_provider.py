@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ERROR_KINDS, ProviderError
 from dikast.engine.model import Call, Params
@@ -20,7 +21,6 @@ from dikast.providers import (
     build,
 )
 from dikast.providers.simulate_server import start
-
 from tests.unit.providers.calls import call_of, pair_of
 
 KEY = "sk-contract-0123456789abcdef"

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError
 from dikast.providers import (

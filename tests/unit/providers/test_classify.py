@@ -1,6 +1,7 @@
 """Errors are named from status, headers and body; messages hide what looks like a key."""
 
 import pytest
+
 from dikast.engine.errors import ERROR_KINDS
 from dikast.providers.classify import MESSAGE_MAX_CHARS, classify, safe_url, scrub
 
@@ -110,6 +111,13 @@ def test_a_waiting_time_in_the_message_counts_when_no_header_tells_one() -> None
     assert classify(429, {}, OPENAI_RATE).retry_after_s == pytest.approx(0.12)
     assert classify(429, {}, GEMINI_MINUTE).retry_after_s == 32
     assert classify(429, {"retry-after": "3"}, OPENAI_RATE).retry_after_s == 3
+
+
+def test_a_vague_quota_with_a_short_wait_is_a_rate_but_a_coded_one_is_not() -> None:
+    vague = b'{"error": {"message": "Quota exceeded for metric requests"}}'
+    assert classify(429, {"retry-after": "20"}, vague).kind == "rate"
+    assert classify(429, {"retry-after": "7200"}, vague).kind == "quota"
+    assert classify(429, {"retry-after": "20"}, OPENAI_QUOTA).kind == "quota"
 
 
 def test_an_exhausted_daily_allowance_says_when_to_come_back() -> None:

@@ -3,10 +3,11 @@
 from email.utils import formatdate
 
 import pytest
-from dikast.engine.ports import RateInfo
-from dikast.providers.headers import WAIT_MAX_S, duration_s, rate_info, retry_after_s, wait_in_text
 from hypothesis import given
 from hypothesis import strategies as st
+
+from dikast.engine.ports import RateInfo
+from dikast.providers.headers import WAIT_MAX_S, duration_s, rate_info, retry_after_s, wait_in_text
 
 NOW_S = 1_700_000_000.0
 

@@ -6,12 +6,12 @@ import socket
 from email.utils import formatdate
 
 import pytest
+
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ProviderError
 from dikast.providers import OpenAIChatSettings, build
 from dikast.providers.http import HttpClient
 from dikast.providers.transport import HttpLimits
-
 from tests.unit.providers.calls import call_of, pair_of
 from tests.unit.providers.wire import Handler, always, read_request, response, serve
 
@@ -44,9 +44,10 @@ async def error_of(handler: Handler, **limits: float) -> ProviderError:
         with pytest.raises(ProviderError) as caught:
             await post(client, url)
         await client.aclose()
-    shown = f"{caught.value!r} {caught.value} {caught.value.__cause__!r} {client!r}"
+    error = caught.value
+    shown = f"{error!r} {error} {error.__cause__!r} {error.__context__!r} {client!r}"
     assert KEY not in shown
-    return caught.value
+    return error
 
 
 async def complete(url: str, **settings: object) -> str:

@@ -1,11 +1,13 @@
 """Calls become request bodies, response bodies become completions or classified errors."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import pytest
+
 from dikast.engine.clock import ManualClock
 from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.model import Message, Params, Usage
@@ -18,7 +20,6 @@ from dikast.providers.openai_chat import (
 )
 from dikast.providers.openai_format import ChatEncoder, decode
 from dikast.providers.transport import HttpReply
-
 from tests.unit.providers.calls import call_of, pair_of
 
 
@@ -173,6 +174,14 @@ def test_a_truncated_answer_passes_with_its_finish_reason() -> None:
     assert decoded(answer).finish_reason == "length"
 
 
+def test_an_answer_that_the_provider_broke_off_is_worth_another_attempt() -> None:
+    answer = answer_of("[[A]] was")
+    answer["choices"][0]["finish_reason"] = "error"
+    with pytest.raises(ProviderError) as caught:
+        decoded(answer)
+    assert caught.value.kind == "transient"
+
+
 def test_refusal_and_content_filter_are_refusals() -> None:
     refusal = answer_of(None)
     refusal["choices"][0]["message"]["refusal"] = "I cannot."
@@ -193,6 +202,19 @@ def test_logprobs_are_read_when_asked_for() -> None:
     assert (found.token, found.logprob) == ("A", -0.1)
     assert [(top.token, top.logprob) for top in found.top] == [("B", -2.0)]
     assert decoded(answer_of(), logprobs=True).logprobs is None
+
+
+def test_the_logarithm_of_zero_does_not_cost_the_answer() -> None:
+    answer = answer_of("A")
+    tokens = [{"token": "A", "logprob": -math.inf}]
+    answer["choices"][0]["logprobs"] = {"content": tokens}
+    assert b"-Infinity" in json.dumps(answer).encode()
+    assert decoded(answer).text == "A"
+    assert decoded(answer, logprobs=True).logprobs[0].logprob == -9999
+    tokens[0]["logprob"] = math.nan
+    assert decoded(answer).text == "A"
+    with pytest.raises(ProviderError, match="malformed"):
+        decoded(answer, logprobs=True)
 
 
 def test_half_an_emoji_in_an_answer_is_replaced_and_the_answer_kept() -> None:

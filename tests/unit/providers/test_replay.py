@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+
 from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.model import Call, Judge, Params
 from dikast.providers.replay import ReplayProvider, ReplaySettings, find_files

@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
+
 from dikast.engine.clock import ManualClock, SystemClock
 from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.model import Params
 from dikast.engine.ports import Reply
 from dikast.providers.simulated import SimulatedProvider
 from dikast.providers.simulation import RateLimit, SimulatedSettings, TruthTable
-
 from tests.unit.providers.calls import call_of, pair_of
 
 

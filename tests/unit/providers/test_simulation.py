@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable
 
 import pytest
+
 from dikast.engine.model import Pair
 from dikast.providers.simulation import Answer, SimulatedSettings, TruthTable, answer, see
-
 from tests.unit.providers.calls import JSON_FORM, pair_of, prompt_of
 
 COUNT = 2000

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from dikast.engine.model import Message, Pair
 from dikast.providers.simulation import SimulatedSettings, TruthTable, answer
 from dikast.strategies.prompts import load_template, shipped_templates
