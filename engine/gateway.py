@@ -298,7 +298,15 @@ class PairAsk:
     store: the price of the outcome, not of this run.
     """
 
-    __slots__ = ("_gateway", "_priority", "calls", "cost_usd", "stored_calls", "usage")
+    __slots__ = (
+        "_gateway",
+        "_priority",
+        "calls",
+        "cost_usd",
+        "simulated",
+        "stored_calls",
+        "usage",
+    )
 
     def __init__(self, gateway: Gateway, priority: int) -> None:
         self._gateway = gateway
@@ -307,6 +315,7 @@ class PairAsk:
         self.cost_usd = 0.0
         self.calls = 0
         self.stored_calls = 0
+        self.simulated = False
 
     async def __call__(self, call: Call) -> Completion:
         """See `Gateway.ask`."""
@@ -314,6 +323,8 @@ class PairAsk:
         self.calls += 1
         if completion.from_store:
             self.stored_calls += 1
+        if completion.served_by is not None and completion.served_by.startswith("simulated:"):
+            self.simulated = True  # a simulated judge behind real HTTP, or out of the store
         usage = completion.usage
         self.usage = usage if self.usage is None else self.usage.plus(usage)
         if call.judge.prices is not None:

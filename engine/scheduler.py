@@ -80,7 +80,7 @@ class Scheduler:
             stored_calls=ask.stored_calls,
             strategy=self._strategy.name,
             spec=self._spec,
-            simulated=self._simulated,
+            simulated=self._simulated or ask.simulated,
             label=pair.label,
             category=pair.category,
             model_a=pair.model_a,
