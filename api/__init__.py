@@ -1,0 +1,136 @@
+"""dikast: an async engine that puts LLM judges to work on pairs of answers.
+
+    from dikast import Engine, FileSource, JsonlSink
+
+The public names below are loaded when they are first used, so that `import dikast` and
+`dikast --help` cost nothing. The command line lives in `dikast.cli`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dikast.engine.clock import SystemClock
+    from dikast.engine.errors import (
+        ConfigError,
+        DikastError,
+        InputError,
+        ProviderError,
+        RunStopped,
+        SinkError,
+        SpecMismatchError,
+        StoreError,
+    )
+    from dikast.engine.ledger import Ledger
+    from dikast.engine.model import (
+        Call,
+        Completion,
+        Failed,
+        Judge,
+        Message,
+        Outcome,
+        Pair,
+        Params,
+        Prices,
+        Undecided,
+        Usage,
+        Verdict,
+        Vote,
+    )
+    from dikast.engine.pacing import Limits
+    from dikast.engine.retry import RetryPolicy
+    from dikast.engine.run import Engine, RunReport
+    from dikast.engine.sources import FileSource, IterableSource
+    from dikast.engine.store import open_store
+    from dikast.sinks.jsonl import JsonlSink
+    from dikast.sinks.memory import MemorySink
+    from dikast.wiring import engine_from_file
+
+__version__ = "0.1.0"
+
+# Where each public name is defined.
+_HOME = {
+    "SystemClock": "engine.clock",
+    "ConfigError": "engine.errors",
+    "DikastError": "engine.errors",
+    "InputError": "engine.errors",
+    "ProviderError": "engine.errors",
+    "RunStopped": "engine.errors",
+    "SinkError": "engine.errors",
+    "SpecMismatchError": "engine.errors",
+    "StoreError": "engine.errors",
+    "Ledger": "engine.ledger",
+    "Call": "engine.model",
+    "Completion": "engine.model",
+    "Failed": "engine.model",
+    "Judge": "engine.model",
+    "Message": "engine.model",
+    "Outcome": "engine.model",
+    "Pair": "engine.model",
+    "Params": "engine.model",
+    "Prices": "engine.model",
+    "Undecided": "engine.model",
+    "Usage": "engine.model",
+    "Verdict": "engine.model",
+    "Vote": "engine.model",
+    "Limits": "engine.pacing",
+    "RetryPolicy": "engine.retry",
+    "Engine": "engine.run",
+    "RunReport": "engine.run",
+    "FileSource": "engine.sources",
+    "IterableSource": "engine.sources",
+    "open_store": "engine.store",
+    "JsonlSink": "sinks.jsonl",
+    "MemorySink": "sinks.memory",
+    "engine_from_file": "wiring",
+}
+
+__all__ = [
+    "Call",
+    "Completion",
+    "ConfigError",
+    "DikastError",
+    "Engine",
+    "Failed",
+    "FileSource",
+    "InputError",
+    "IterableSource",
+    "JsonlSink",
+    "Judge",
+    "Ledger",
+    "Limits",
+    "MemorySink",
+    "Message",
+    "Outcome",
+    "Pair",
+    "Params",
+    "Prices",
+    "ProviderError",
+    "RetryPolicy",
+    "RunReport",
+    "RunStopped",
+    "SinkError",
+    "SpecMismatchError",
+    "StoreError",
+    "SystemClock",
+    "Undecided",
+    "Usage",
+    "Verdict",
+    "Vote",
+    "__version__",
+    "engine_from_file",
+    "open_store",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dikast' has no attribute {name!r}")
+    value = getattr(import_module(f"dikast.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,8 @@
+"""`python -m dikast`: the same as the `dikast` command."""
+
+import sys
+
+from dikast.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

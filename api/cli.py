@@ -1,0 +1,255 @@
+"""The command line: words to arguments, errors to one sentence, results to an exit status.
+
+The only place that starts an event loop. Imports nothing heavy before a command is chosen, so
+that `dikast --help` answers at once. What a command does is in `dikast.commands`.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import os
+import sys
+from collections.abc import Coroutine, Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+# As in `dikast.status`, which is not imported before a command is chosen.
+_OK, _BAD_INPUT, _INTERRUPTED, _BROKEN_PIPE = 0, 2, 130, 141
+
+_EPILOG = """\
+exit status:
+  0    every pair was judged (a pair whose judges gave no readable verdict counts as judged)
+  1    finished, and some pairs failed; the next run on the same output tries them again
+  2    the input, the configuration or the key is wrong
+  3    stopped by budget, quota, a dead endpoint or a full disk; the same command resumes
+  130  interrupted; the same command resumes
+  141  the reader of standard output went away
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Complains in one sentence, like everything else here."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(_BAD_INPUT, f"dikast: error: {message}; see {self.prog} --help\n")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = _Parser(
+        prog="dikast",
+        description="Put LLM judges to work on pairs of answers: fast, debiased, nothing lost.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument(
+        "--debug", action="store_true", help="show the traceback of an error (or set DIKAST_DEBUG)"
+    )
+    _add_judge(commands, shared)
+    _add_demo(commands, shared)
+    _add_check(commands, shared)
+    _add_simulate(commands, shared)
+    _add_convert(commands, shared)
+    return parser
+
+
+def _command(commands: Any, name: str, shared: Any, help_: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = commands.add_parser(
+        name,
+        parents=[shared],
+        help=help_,
+        description=help_[0].upper() + help_[1:] + ".",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return made
+
+
+def _add_choices(command: argparse.ArgumentParser) -> None:
+    """What `judge` and `check` have in common: who judges, and how."""
+    command.add_argument("--config", metavar="FILE", help="configuration in TOML")
+    command.add_argument(
+        "--judge",
+        action="append",
+        default=[],
+        metavar="PROVIDER:MODEL",
+        help="a judge without a configuration, or the name of a configured one; may be repeated",
+    )
+    command.add_argument("--strategy", metavar="NAME", help="single or swap")
+    command.add_argument("--template", metavar="NAME_OR_FILE", help="prompt to ask with")
+    command.add_argument("--seed", type=int, metavar="N", help="decides orders; default 0")
+    command.add_argument(
+        "--budget-usd", type=float, metavar="X", help="never spend more than this many US dollars"
+    )
+    command.add_argument("--workers", type=int, metavar="N", help="pairs judged at the same time")
+
+
+def _add_judge(commands: Any, shared: Any) -> None:
+    command = _command(commands, "judge", shared, "judge pairs and write one outcome a line")
+    command.add_argument("pairs", nargs="+", metavar="PAIRS", help="input files; - is stdin")
+    command.add_argument(
+        "-o", "--output", required=True, metavar="OUT", help="JSONL output, resumed; - is stdout"
+    )
+    _add_choices(command)
+    command.add_argument("--format", metavar="F", help="input format; recognised by default")
+    command.add_argument("--limit", type=int, metavar="N", help="read at most this many rows")
+    command.add_argument(
+        "--sink", action="append", default=[], metavar="URL", help="a further sink; may be repeated"
+    )
+    command.add_argument(
+        "--fresh", action="store_true", help="start anew; the old output is kept as OUT.old"
+    )
+    command.add_argument("--store", metavar="PATH", help="call store to use")
+    command.add_argument("--no-store", action="store_true", help="keep no completions")
+    command.add_argument("--ordered", action="store_true", help="write in input order")
+    command.add_argument("--json", action="store_true", help="print a summary as JSON on stdout")
+    command.add_argument("--quiet", action="store_true", help="no progress and no ledger on stderr")
+    command.add_argument(
+        "--log-level", default="warning", choices=("debug", "info", "warning", "error")
+    )
+    command.add_argument("--log-format", default="console", choices=("console", "json"))
+
+
+def _add_demo(commands: Any, shared: Any) -> None:
+    command = _command(
+        commands, "demo", shared, "judge the shipped pairs with simulated judges over real HTTP"
+    )
+    command.add_argument("-o", "--output", default="dikast-demo", metavar="DIR", help="folder")
+    command.add_argument("--seed", type=int, default=7, metavar="N", help="seed of the simulation")
+    command.add_argument("--json", action="store_true", help="print a summary as JSON on stdout")
+
+
+def _add_check(commands: Any, shared: Any) -> None:
+    command = _command(
+        commands, "check", shared, "check the configuration, the keys and the endpoints"
+    )
+    _add_choices(command)
+    command.add_argument("--offline", action="store_true", help="do not contact the endpoints")
+    command.add_argument("--json", action="store_true", help="print the findings as JSON on stdout")
+
+
+def _add_simulate(commands: Any, shared: Any) -> None:
+    command = _command(
+        commands, "simulate", shared, "serve a simulated OpenAI-compatible judge until Ctrl-C"
+    )
+    command.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    command.add_argument("--port", type=int, default=0, help="port; 0 picks a free one")
+    command.add_argument(
+        "--truth", metavar="PAIRS", help="labelled pairs, whose labels the judge tries to find"
+    )
+    command.add_argument("--format", metavar="F", help="format of the labelled pairs")
+    command.add_argument("--config", metavar="FILE", help="TOML with a [server] table")
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="one setting of the server, such as requests_per_min=600; may be repeated",
+    )
+
+
+def _add_convert(commands: Any, shared: Any) -> None:
+    command = _command(commands, "convert", shared, "convert any known input to dikast's own JSONL")
+    command.add_argument("pairs", nargs="+", metavar="PAIRS", help="input files; - is stdin")
+    command.add_argument("-o", "--output", default="-", metavar="OUT", help="default stdout")
+    command.add_argument("--format", metavar="F", help="input format; recognised by default")
+    command.add_argument("--limit", type=int, metavar="N", help="read at most this many rows")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: words after the program's name; those of the process by default.
+
+    Returns:
+        The exit status, see `dikast --help`.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser = build_parser()
+    try:
+        args = parser.parse_args(words)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else _BAD_INPUT
+    if args.version:
+        from dikast import __version__
+
+        print(f"dikast {__version__}")
+        return _OK
+    if args.command is None:
+        parser.print_help()
+        return _BAD_INPUT
+    args.argv = words
+    debug = args.debug or bool(os.environ.get("DIKAST_DEBUG"))
+    return _guarded(args, debug)
+
+
+def _guarded(args: argparse.Namespace, debug: bool) -> int:
+    """Run the chosen command; whatever goes wrong leaves as one sentence and a status."""
+    from dikast.engine.errors import DikastError
+
+    try:
+        command = import_module(f"dikast.commands.{args.command}")
+        code = _run_loop(command.run(args))
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The interpreter flushes stdout once more at exit; let that go nowhere.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except DikastError as error:
+        if debug:
+            raise
+        _complain(str(error))
+        return _status_of(error)
+    except Exception as error:  # the process boundary: the last place to say one clear sentence
+        if debug:
+            raise
+        _complain(
+            f"{type(error).__name__}: {error} (this is a defect; run again with --debug for the "
+            "traceback and report it)"
+        )
+        return _BAD_INPUT
+
+
+def _complain(message: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        print(f"dikast: error: {' '.join(message.split())}", file=sys.stderr, flush=True)
+
+
+def _status_of(error: Exception) -> int:
+    from dikast import status
+    from dikast.engine.errors import RunStopped, SinkError, StoreError
+
+    if isinstance(error, RunStopped):
+        return status.of_stop(error.reason)
+    return status.STOPPED if isinstance(error, SinkError | StoreError) else status.BAD_INPUT
+
+
+def _run_loop(work: Coroutine[Any, Any, int]) -> int:
+    # The records of a run have no cycles worth looking for: what was imported is frozen, and the
+    # collector is asked less often (measured in bench/overhead.py).
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(work)
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop
+    except ImportError:  # not on every platform
+        return None
+    return uvloop.new_event_loop
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+"""`dikast judge`: pairs in, outcomes out, a ledger at the end, resumable at any point."""
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import sys
+from typing import Any
+
+import msgspec
+
+from dikast import status, wiring
+from dikast.config import Settings
+from dikast.engine.clock import SystemClock
+from dikast.engine.errors import ConfigError, DikastError, RunStopped
+from dikast.engine.ports import PacerStats, Sink, Source
+from dikast.engine.run import Engine, RunReport
+from dikast.logging import LogObserver, build_logger
+from dikast.outputs import Output
+from dikast.progress import Progress, ProgressWriter, duration
+from dikast.rows import count_rows
+from dikast.signals import on_signals
+from dikast.sinks import OutputScan
+
+
+def choices_from(args: argparse.Namespace) -> wiring.Choices:
+    """The command line's say in the settings; `check` shares it."""
+    return wiring.Choices(
+        config=args.config,
+        judges=tuple(args.judge),
+        strategy=args.strategy,
+        template=args.template,
+        seed=args.seed,
+        budget_usd=args.budget_usd,
+        workers=args.workers,
+        limit=getattr(args, "limit", None),
+        store=getattr(args, "store", None),
+        no_store=True if getattr(args, "no_store", False) else None,
+    )
+
+
+async def run(args: argparse.Namespace) -> int:
+    """Judge, write, give account; the exit status says how it went."""
+    if args.output == "-" and args.json:
+        raise ConfigError("-o - and --json both want standard output; choose one of them")
+    settings = wiring.settle(choices_from(args))
+    wiring.check_output_name(args.output)
+    clock = SystemClock()
+    output = Output(args.output, argv=args.argv, clock=clock)
+    source = wiring.open_source(args.pairs, args.format)
+    progress = Progress(clock)
+    log = LogObserver(build_logger(args.log_level, args.log_format), args.log_level)
+    store = wiring.store_path(settings, output.path)
+    async with wiring.build_engine(
+        settings, store=store, observers=(progress, log), clock=clock
+    ) as engine:
+        if args.fresh and (kept := output.set_aside()) is not None:
+            _say(args, f"kept the old output as {kept}")
+        resume = output.resume(engine.spec, engine.spec_tree)
+        if resume is not None:
+            progress.already = resume.done
+            _say(args, f"resuming {output.where}: {_resumed(resume)}")
+        progress.total = count_rows(args.pairs, settings.run.limit)
+        sink = wiring.open_sinks(output, args.sink, resume=resume, ordered=args.ordered)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(_close, sink)
+            report = await _account(args, settings, engine, output, source, sink, resume, progress)
+    code = status.of_report(report)
+    _tell(args, output, report, code, simulated=progress.simulated or engine.simulated)
+    return code
+
+
+async def _account(
+    args: argparse.Namespace,
+    settings: Settings,
+    engine: Engine,
+    output: Output,
+    source: Source,
+    sink: Sink,
+    resume: OutputScan | None,
+    progress: Progress,
+) -> RunReport:
+    """Run between the two writings of the manifest."""
+    output.begin(
+        engine.spec,
+        engine.spec_tree,
+        engine.strategy_name,
+        inputs=args.pairs,
+        seed=settings.run.seed,
+        simulated=engine.simulated,
+    )
+    try:
+        async with _watched(args, engine, progress, settings.run.drain_s):
+            report = await engine.run(
+                source,
+                sink,
+                is_done=resume.is_done if resume is not None else None,
+                limit=settings.run.limit,
+            )
+        # The output has to be whole before the manifest says so.
+        await sink.flush()
+    except DikastError as error:
+        output.end_with_error(str(error))
+        raise
+    output.end(report, simulated=progress.simulated or engine.simulated)
+    return report
+
+
+async def _close(sink: Sink) -> None:
+    """Close the sink; an error that it has told before is not told twice."""
+    with contextlib.suppress(DikastError) if sys.exc_info()[0] else contextlib.nullcontext():
+        await sink.aclose()
+
+
+@contextlib.asynccontextmanager
+async def _watched(
+    args: argparse.Namespace, engine: Engine, progress: Progress, drain_s: float
+) -> Any:
+    """Signals drain and then cancel; progress is drawn, if wanted, while the run goes on."""
+
+    def state() -> tuple[list[PacerStats], int]:
+        snapshot = engine.snapshot()
+        return snapshot.pacers, snapshot.in_flight
+
+    def on_signal(count: int, which: signal.Signals) -> None:
+        if count == 1:
+            _say(
+                args,
+                f"{which.name}: taking no further pair; up to {drain_s:g} s for those in flight "
+                "(again to cancel them)",
+            )
+            engine.drain(f"interrupted by {which.name}")
+        else:
+            _say(args, f"{which.name}: cancelling what is in flight")
+            engine.cancel(f"interrupted by {which.name}")
+
+    progress.start()
+    drawing = None
+    if not args.quiet:
+        writer = ProgressWriter(progress, progress.clock, sys.stderr, state)
+        drawing = asyncio.create_task(writer.run())
+    try:
+        with on_signals(on_signal):
+            yield
+    finally:
+        if drawing is not None:
+            drawing.cancel()
+            await asyncio.gather(drawing, return_exceptions=True)
+
+
+def _resumed(scan: OutputScan) -> str:
+    text = f"{scan.done:,} pairs are done"
+    if scan.retry:
+        text += f", {scan.retry:,} failed ones are tried again"
+    if scan.torn_bytes:
+        text += ", a torn last line is cut off"
+    return text
+
+
+def _say(args: argparse.Namespace, message: str) -> None:
+    if not args.quiet:
+        print(f"dikast: {message}", file=sys.stderr, flush=True)
+
+
+def _tell(
+    args: argparse.Namespace, output: Output, report: RunReport, code: int, *, simulated: bool
+) -> None:
+    """The end of the story: the ledger for people, the summary for machines."""
+    if not args.quiet:
+        for line in report_lines(report, output.where, simulated=simulated):
+            print(line, file=sys.stderr)
+    if report.stopped is not None and code not in (status.OK, status.FAILURES):
+        hint = "" if report.stopped == "auth" else "; the same command resumes"
+        _say_stop(RunStopped("interrupted", report.message or report.stopped).message + hint)
+    if args.json:
+        print(msgspec.json.encode(summary(report, output, code, simulated=simulated)).decode())
+
+
+def _say_stop(message: str) -> None:
+    print(f"dikast: stopped: {message}", file=sys.stderr, flush=True)
+
+
+def report_lines(report: RunReport, where: str, *, simulated: bool) -> list[str]:
+    """The ledger with what it took, for a terminal."""
+    ledger = report.ledger
+    lines = [f"ledger of {where}{' (simulated judges)' if simulated else ''}"]
+    lines += [f"  {line}" for line in ledger.lines()]
+    lines.append(
+        f"  {ledger.calls:,} calls ({ledger.stored_calls:,} from the store, "
+        f"{report.requests_sent:,} requests sent), "
+        f"{ledger.usage.input:,} tokens in, {ledger.usage.output:,} out, "
+        f"${ledger.spent_usd:,.4f} spent, {duration(report.duration_s)}"
+    )
+    return lines
+
+
+def summary(report: RunReport, output: Output, code: int, *, simulated: bool) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {
+        "status": code,
+        "complete": report.complete,
+        "stopped": report.stopped,
+        "message": report.message,
+        "output": output.where,
+        "spec": report.spec,
+        "strategy": report.strategy,
+        "simulated": simulated,
+        # Zeros are said, too: a reader of one summary must not have to know the defaults.
+        "ledger": {
+            name: msgspec.to_builtins(getattr(report.ledger, name))
+            for name in report.ledger.__struct_fields__
+        },
+        "adds_up": report.ledger.adds_up(),
+        "requests_sent": report.requests_sent,
+        "duration_s": round(report.duration_s, 3),
+    }

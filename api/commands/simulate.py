@@ -1,0 +1,83 @@
+"""`dikast simulate`: a simulated OpenAI-compatible judge over HTTP, until Ctrl-C.
+
+For load tests and for trying things out: seeded, with latency, faults and limits. Every answer it
+serves says that it is simulated.
+"""
+
+import argparse
+import os
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from dikast import wiring
+from dikast.engine.errors import ConfigError, InputError
+from dikast.signals import first_signal
+
+
+async def run(args: argparse.Namespace) -> int:
+    """Serve until a signal; prints the address on stdout and the traffic on stderr."""
+    table: dict[str, Any] = _file_table(args.config) if args.config else {}
+    for text in args.set:
+        set_field(table, text)
+    truth = await wiring.read_truth(args.truth, args.format) if args.truth else None
+    try:
+        server = await wiring.start_server(
+            table,
+            host=args.host,
+            port=args.port,
+            truth=truth,
+            api_key=os.environ.get("DIKAST_SIMULATE_KEY"),
+        )
+    except OSError as error:
+        raise InputError(f"cannot listen on {args.host}:{args.port}: {error.strerror}") from error
+    print(server.url, flush=True)
+    print(
+        f"dikast: simulated judge at {server.url} (every answer is simulated); Ctrl-C ends it",
+        file=sys.stderr,
+    )
+    try:
+        await first_signal()
+    finally:
+        await server.aclose()
+    stats = server.stats()
+    print(
+        f"dikast: simulated judge served {stats.requests:,} requests, {stats.refused:,} of them "
+        f"refused with 429, {stats.in_window:,} of those inside a Retry-After window",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def _file_table(path: str) -> dict[str, Any]:
+    try:
+        raw = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is not valid TOML: {error}", file=path) from error
+    table = raw.get("server")
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: there is no table [server]")
+    return table
+
+
+def set_field(table: dict[str, Any], text: str) -> None:
+    """Put `FIELD=VALUE` into a table; dots lead into inner tables, values are TOML or text.
+
+    Raises:
+        ConfigError: there is no `=` in it.
+    """
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip():
+        raise ConfigError(f"--set {text}: must be FIELD=VALUE, such as accuracy=0.9")
+    *outer, last = name.strip().split(".")
+    for step in outer:
+        table = table.setdefault(step, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"--set {text}: {step} is not a table")
+    try:
+        table[last] = tomllib.loads(f"x = {value}")["x"]
+    except tomllib.TOMLDecodeError:
+        table[last] = value

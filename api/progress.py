@@ -1,0 +1,215 @@
+"""Live progress of a run on stderr: counts what the events say and draws it on a timer.
+
+A terminal gets one live line, everything else a plain line every few seconds. Looks on from
+outside: knows no strategy, no provider and no key, and a run without it is the same run.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+from dikast.engine.events import (
+    CallDone,
+    CallRetried,
+    Event,
+    KeyPaused,
+    PairDone,
+    RunStopping,
+)
+from dikast.engine.model import Failed, Undecided
+from dikast.engine.ports import Clock, PacerStats
+
+LIVE_EVERY_S = 0.25
+PLAIN_EVERY_S = 5.0
+
+# How a pacer's reasons are told to people.
+_WAITS = {
+    "concurrency": "a free slot",
+    "requests": "the request rate",
+    "tokens": "the token rate",
+    "retry_after": "retry_after",
+}
+
+
+class Progress:
+    """Counts of one run. Synchronous and cheap: one `isinstance` chain an event.
+
+    Args:
+        clock: for rates; read when drawing, never per event.
+        total: pairs in the input, if known.
+        already: pairs that an earlier run has done.
+    """
+
+    def __init__(self, clock: Clock, *, total: int | None = None, already: int = 0) -> None:
+        self.clock = clock
+        self.total = total
+        self.already = already
+        self.done = 0
+        self.failed = 0
+        self.undecided = 0
+        self.calls = 0
+        self.stored_calls = 0
+        self.retries = 0
+        self.spent_usd = 0.0
+        self.simulated = False
+        self.stopping: str | None = None
+        self._pauses: dict[str, tuple[float, str]] = {}
+        self._started_s: float | None = None
+
+    def __call__(self, event: Event) -> None:
+        """See `Observer`."""
+        if isinstance(event, CallDone):
+            if event.from_store:
+                self.stored_calls += 1
+            else:
+                self.calls += 1
+                self.spent_usd += event.cost_usd
+        elif isinstance(event, PairDone):
+            self.done += 1
+            self.simulated = self.simulated or event.outcome.simulated
+            if isinstance(event.outcome, Failed):
+                self.failed += 1
+            elif isinstance(event.outcome, Undecided):
+                self.undecided += 1
+        elif isinstance(event, CallRetried):
+            self.retries += 1
+        elif isinstance(event, KeyPaused):
+            self._pauses[event.pacer] = (self.clock.now() + event.wait_s, event.why)
+        elif isinstance(event, RunStopping):
+            self.stopping = event.reason
+
+    def start(self) -> None:
+        """The run begins now; rates count from here."""
+        self._started_s = self.clock.now()
+
+    def line(self, pacers: Sequence[PacerStats] = (), in_flight: int = 0) -> str:
+        """Where the run stands, in one line without line breaks."""
+        now_s = self.clock.now()
+        elapsed_s = max(1e-9, now_s - (now_s if self._started_s is None else self._started_s))
+        rate = self.done / elapsed_s
+        finished = self.done + self.already
+        total = f"/{self.total:,}" if self.total is not None else ""
+        parts = [f"{finished:,}{total} pairs"]
+        if self.done:
+            parts.append(f"{_rate(rate)} pairs/s")
+        if self.calls:
+            parts.append(f"{_rate(self.calls / elapsed_s)} calls/s")
+        parts.append(f"{in_flight:,} in flight")
+        waiting = sum(sum(each.waiting.values()) for each in pacers)
+        if waiting:
+            parts.append(f"{waiting:,} queued")
+        for count, name in (
+            (self.undecided, "undecided"),
+            (self.failed, "failed"),
+            (self.retries, "retries"),
+            (self.stored_calls, "calls from the store"),
+        ):
+            if count:
+                parts.append(f"{count:,} {name}")
+        if self.spent_usd:
+            parts.append(f"${self.spent_usd:,.4f}")
+        if self.total is not None and rate > 0 and self.total > finished:
+            parts.append(f"ETA {duration((self.total - finished) / rate)}")
+        if self.stopping:
+            parts.append(f"stopping ({self.stopping})")
+        parts += self._waits(pacers, now_s)
+        return " | ".join(parts)
+
+    def _waits(self, pacers: Sequence[PacerStats], now_s: float) -> list[str]:
+        out = []
+        for each in pacers:
+            if each.paused_s > 0:
+                why = self._pauses.get(each.name, (0.0, "retry_after"))[1]
+                out.append(f"waiting {duration(each.paused_s)} for key {each.name} ({why})")
+            elif each.waiting:
+                reason = max(each.waiting, key=lambda name: each.waiting[name])
+                if each.waiting[reason]:
+                    out.append(f"key {each.name} waits for {_WAITS.get(reason, reason)}")
+        if not pacers:
+            for name, (until_s, why) in self._pauses.items():
+                if until_s > now_s:
+                    out.append(f"waiting {duration(until_s - now_s)} for key {name} ({why})")
+        return out
+
+    def __repr__(self) -> str:
+        return f"Progress(done={self.done}, failed={self.failed}, calls={self.calls})"
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: 12 s, 3 min 20 s, 2 h 5 min."""
+    whole = int(seconds + 0.5)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+class ProgressWriter:
+    """Draws a `Progress` on a timer until cancelled.
+
+    Args:
+        progress: what to draw.
+        clock: the timer.
+        stream: usually stderr; a terminal gets a live line.
+        state: returns the pacers' state and the number of calls in flight.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        clock: Clock,
+        stream: TextIO,
+        state: Callable[[], tuple[Sequence[PacerStats], int]],
+    ) -> None:
+        self._progress = progress
+        self._clock = clock
+        self._stream = stream
+        self._state = state
+        self._live = stream.isatty()
+
+    async def run(self) -> None:
+        """Draw for ever; end it by cancelling."""
+        if self._live:
+            await self._run_live()
+        else:
+            while True:
+                await self._clock.sleep(PLAIN_EVERY_S)
+                self._stream.write(f"dikast: {self._line()}\n")
+                self._stream.flush()
+
+    async def _run_live(self) -> None:
+        # rich costs 60 ms to import, and only a terminal needs it.
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        console = Console(file=self._stream)
+        with Live(
+            Text(self._line()), console=console, auto_refresh=False, transient=True
+        ) as live:
+            while True:
+                await self._clock.sleep(LIVE_EVERY_S)
+                live.update(self._text(Text, console.width), refresh=True)
+
+    def _text(self, make: Callable[[str], object], width: int) -> object:
+        return make(f"{bar(self._progress, min(24, width // 4))}{self._line()}")
+
+    def _line(self) -> str:
+        pacers, in_flight = self._state()
+        return self._progress.line(pacers, in_flight)
+
+    def __repr__(self) -> str:
+        return f"ProgressWriter(live={self._live})"
+
+
+def bar(progress: Progress, width: int) -> str:
+    """A bar of `width` characters with a percentage, or nothing when the total is unknown."""
+    if not progress.total or width < 8:
+        return ""
+    share = min(1.0, (progress.done + progress.already) / progress.total)
+    full = int(share * width)
+    return f"{'█' * full}{'░' * (width - full)} {share:>4.0%} | "

@@ -1,0 +1,51 @@
+"""Signals of the process as calls on the running loop: the first drains, the second cancels.
+
+Used by commands only; a library caller keeps its own signal handling.
+"""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def on_signals(handle: Callable[[int, signal.Signals], None]) -> Iterator[None]:
+    """Call `handle(count, signal)` for each SIGINT or SIGTERM while the context is open.
+
+    Args:
+        handle: synchronous; `count` is 1 for the first signal.
+    """
+    loop = asyncio.get_running_loop()
+    count = 0
+
+    def received(which: signal.Signals) -> None:
+        nonlocal count
+        count += 1
+        handle(count, which)
+
+    added = []
+    for each in SIGNALS:
+        # Not in the main thread, or not on this platform: then signals stay as they were.
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.add_signal_handler(each, received, each)
+            added.append(each)
+    try:
+        yield
+    finally:
+        for each in added:
+            loop.remove_signal_handler(each)
+
+
+async def first_signal() -> signal.Signals:
+    """Wait for SIGINT or SIGTERM."""
+    got: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
+
+    def take(_count: int, which: signal.Signals) -> None:
+        if not got.done():
+            got.set_result(which)
+
+    with on_signals(take):
+        return await got

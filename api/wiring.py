@@ -1,0 +1,396 @@
+"""From settings to running parts: the only place that knows concrete plugins.
+
+Runs once, before the first pair: configuration and command-line choices become judges, a
+strategy, providers, a call store, sources and sinks. Judges nothing itself.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dikast import providers, sinks, strategies
+from dikast.config import (
+    JudgeSettings,
+    ProviderEntry,
+    RunSettings,
+    Settings,
+    check_names,
+    load_settings,
+    make_judge,
+    read_provider,
+)
+from dikast.engine.clock import SystemClock
+from dikast.engine.errors import ConfigError, SinkError
+from dikast.engine.model import Judge, Pair, Row
+from dikast.engine.ports import Clock, Observer, Sink
+from dikast.engine.run import Engine
+from dikast.engine.sources import FileSource
+from dikast.engine.store import open_store
+from dikast.outputs import Output
+from dikast.presets import judge_table, shorthand
+from dikast.providers import BuiltProvider, ReplaySettings, SimulatedSettings, TruthTable
+from dikast.providers.simulate_server import SimulateServer, start
+from dikast.sinks import FanoutSink, JsonlSink, OutputScan
+from dikast.strategies import PairwiseConfig, PromptTemplate, StrategyConfig, SwapConfig
+from dikast.toml_check import nearest, read_table
+
+STORE_NAME = "dikast-calls.sqlite"
+ORDER_WINDOW_ROWS = 100_000
+
+
+class Choices(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says beside a configuration file; None is "not said"."""
+
+    config: str | None = None
+    judges: tuple[str, ...] = ()
+    strategy: str | None = None
+    template: str | None = None
+    seed: int | None = None
+    budget_usd: float | None = None
+    workers: int | None = None
+    limit: int | None = None
+    store: str | None = None
+    no_store: bool | None = None
+
+
+def settle(choices: Choices) -> Settings:
+    """The settings of a run: the configuration file, with the command line above it.
+
+    Raises:
+        InputError: the file cannot be read.
+        ConfigError: something in it, or on the command line, is wrong.
+    """
+    settings = load_settings(Path(choices.config)) if choices.config else Settings()
+    named = []
+    for text in choices.judges:
+        name, settings = _with_judge(text, settings)
+        named.append(name)
+    settings = msgspec.structs.replace(
+        settings, run=_with_run(settings.run, choices), strategy=_strategy(settings, choices, named)
+    )
+    check_names(settings)
+    return settings
+
+
+def _with_judge(text: str, settings: Settings) -> tuple[str, Settings]:
+    """Add the judge that `--judge` names, and its provider; unless it is configured already."""
+    if text in settings.judges:
+        return text, settings
+    if ":" not in text:
+        raise ConfigError(
+            f"--judge {text}: there is no such judge in the configuration"
+            f"{nearest(text, list(settings.judges)) or ', and no configuration was given'}; "
+            "without one, write PROVIDER:MODEL, such as openai:gpt-4o-mini or simulated:careful"
+        )
+    provider, table, model = shorthand(text, settings.providers)
+    tables = dict(settings.providers)
+    if table:
+        entry = read_provider(table, f"--judge {text}")
+        tables[provider] = _from_here(entry)
+    judge = read_table(judge_table(provider, model), JudgeSettings, f"--judge {text}")
+    judges = {**settings.judges, model: judge}
+    return model, msgspec.structs.replace(settings, providers=tables, judges=judges)
+
+
+def _from_here(entry: ProviderEntry) -> ProviderEntry:
+    """Paths on the command line start from the working folder, not from the configuration's."""
+    found = entry.settings
+    if not isinstance(found, ReplaySettings):
+        return entry
+    paths = tuple(str(Path(path).absolute()) for path in found.paths)
+    return msgspec.structs.replace(entry, settings=msgspec.structs.replace(found, paths=paths))
+
+
+def _with_run(run: RunSettings, choices: Choices) -> RunSettings:
+    said = {
+        name: value
+        for name in ("seed", "budget_usd", "workers", "limit", "store", "no_store")
+        if (value := getattr(choices, name)) is not None
+    }
+    for name, least in (("workers", 1), ("limit", 0), ("budget_usd", 0)):
+        if name in said and said[name] < least:
+            option = name.replace("_", "-")
+            raise ConfigError(f"--{option}: must be at least {least}, not {said[name]}")
+    if "store" in said and ":" not in said["store"]:
+        said["store"] = str(Path(said["store"]).absolute())
+    return msgspec.structs.replace(run, **said)
+
+
+def _strategy(
+    settings: Settings, choices: Choices, named: Sequence[str]
+) -> StrategyConfig | None:
+    """The tree of the configuration, or the preset that the command line (or nobody) names."""
+    if not named and choices.strategy is None and choices.template is None:
+        if settings.strategy is not None:
+            return settings.strategy
+    judges = list(named or settings.judges)
+    if settings.strategy is not None and not named:
+        judges = judges_of(settings.strategy)
+    if not judges:
+        raise ConfigError(
+            "no judge was named: use --judge PROVIDER:MODEL, such as openai:gpt-4o-mini or "
+            "simulated:careful, or --config FILE"
+        )
+    if len(judges) > 1:
+        raise ConfigError(
+            f"the strategies single and swap ask one judge, but {len(judges)} are there "
+            f"({', '.join(judges)}); choose one with --judge NAME, or write a [strategy]"
+        )
+    template = choices.template or strategies.AUTO
+    return strategies.preset(choices.strategy or "swap", judges[0], template)
+
+
+def judges_of(config: StrategyConfig) -> list[str]:
+    """Names of the judges in a strategy tree, each once."""
+    if isinstance(config, SwapConfig):
+        return judges_of(config.inner)
+    return [config.judge]
+
+
+def calls_per_pair(config: StrategyConfig) -> int:
+    """The most judge calls that a tree makes for one pair."""
+    return 2 * calls_per_pair(config.inner) if isinstance(config, SwapConfig) else 1
+
+
+def templates_of(config: StrategyConfig) -> list[str]:
+    """Names of the templates in a strategy tree."""
+    leaf: PairwiseConfig | SwapConfig = config
+    while isinstance(leaf, SwapConfig):
+        leaf = leaf.inner
+    return [leaf.template]
+
+
+def judges_in(settings: Settings) -> dict[str, Judge]:
+    """The judges that the strategy asks, ready to be asked."""
+    assert settings.strategy is not None
+    out: dict[str, Judge] = {}
+    for name in judges_of(settings.strategy):
+        judge = settings.judges.get(name)
+        if judge is None:
+            raise ConfigError(
+                f"strategy: there is no judge {name!r}{nearest(name, list(settings.judges))}"
+            )
+        entry = settings.providers[judge.provider]
+        recorded = isinstance(entry.settings, ReplaySettings)
+        out[name] = make_judge(name, judge, by_pair=recorded)
+    return out
+
+
+def build_providers(
+    settings: Settings,
+    *,
+    clock: Clock,
+    env: Mapping[str, str] | None = None,
+    truth: TruthTable | None = None,
+) -> dict[str, BuiltProvider]:
+    """The providers that the strategy's judges need; no other key has to be there.
+
+    Raises:
+        ConfigError: a key's variable is not set, or a setting is out of range.
+    """
+    return {
+        name: providers.build(
+            name,
+            _rooted(settings.providers[name], settings.base_dir),
+            clock=clock,
+            env=os.environ if env is None else env,
+            truth=truth,
+        )
+        for name in dict.fromkeys(judge.provider for judge in judges_in(settings).values())
+    }
+
+
+def _rooted(entry: ProviderEntry, base_dir: Path) -> providers.ProviderSettings:
+    """Recorded files are looked for beside the configuration that names them."""
+    found = entry.settings
+    if isinstance(found, ReplaySettings):
+        return msgspec.structs.replace(
+            found, paths=tuple(str(base_dir / path) for path in found.paths)
+        )
+    return found
+
+
+def build_strategy(settings: Settings) -> Any:
+    """The strategy that the settings describe.
+
+    Raises:
+        ConfigError: an unknown judge or template, or a tree that cannot work.
+    """
+    assert settings.strategy is not None
+
+    def load(name: str) -> PromptTemplate:
+        if name in settings.templates:
+            return strategies.load_template(str(settings.base_dir / settings.templates[name]))
+        beside = settings.base_dir / name
+        if name.endswith(".toml") and beside.exists():
+            return strategies.load_template(str(beside))
+        return strategies.load_template(name)
+
+    return strategies.build(
+        settings.strategy, judges_in(settings), seed=settings.run.seed, template_loader=load
+    )
+
+
+def build_engine(
+    settings: Settings,
+    *,
+    store: str | Path | None = None,
+    observers: tuple[Observer, ...] = (),
+    clock: Clock | None = None,
+    env: Mapping[str, str] | None = None,
+    truth: TruthTable | None = None,
+) -> Engine:
+    """The engine of a run; enter it as an async context manager.
+
+    Args:
+        settings: see `settle` and `dikast.config.load_settings`.
+        store: path of the call store; None for none.
+        observers: look on.
+        clock: time.
+        env: where keys are looked up; the process's environment by default.
+        truth: what simulated judges may know.
+
+    Raises:
+        ConfigError: the settings cannot work together, or a key is missing.
+        StoreError: the call store cannot be used.
+    """
+    clock = clock or SystemClock()
+    run = settings.run
+    _check_budget(settings)
+    strategy = build_strategy(settings)
+    built = build_providers(settings, clock=clock, env=env, truth=truth)
+    return Engine(
+        strategy,
+        built,
+        limits={name: settings.providers[name].limits.limits() for name in built},
+        store=open_store(store),
+        retry=run.retry.policy(),
+        workers=run.workers,
+        budget_usd=run.budget_usd,
+        drain_s=run.drain_s,
+        clock=clock,
+        seed=run.seed,
+        observers=observers,
+    )
+
+
+def engine_from_file(path: str | Path, *, observers: tuple[Observer, ...] = ()) -> Engine:
+    """The engine that a configuration file describes, for use as a library.
+
+    The call store is the file's `run.store`; without one nothing is kept.
+
+    Raises:
+        InputError: the file cannot be read.
+        ConfigError: it is wrong, or a key is missing.
+        StoreError: the call store cannot be used.
+    """
+    settings = settle(Choices(config=str(path)))
+    run = settings.run
+    where = None if run.no_store or run.store is None else settings.base_dir / run.store
+    return build_engine(settings, store=where, observers=observers)
+
+
+def _check_budget(settings: Settings) -> None:
+    if settings.run.budget_usd is None:
+        return
+    for name, judge in judges_in(settings).items():
+        kind = settings.providers[judge.provider].settings
+        free = isinstance(kind, ReplaySettings | SimulatedSettings)
+        if judge.prices is None and not free:
+            raise ConfigError(
+                f"judges.{name}: a budget was given, but this judge has no prices, so it could "
+                f"not be kept; add [judges.{name}.prices] with input and output in USD per "
+                "million tokens"
+            )
+
+
+def store_path(settings: Settings, output: Path | None) -> str | Path | None:
+    """Where completions are kept: as told, beside the output, or nowhere."""
+    run = settings.run
+    if run.no_store:
+        return None
+    if run.store is not None:
+        return run.store if ":" in run.store else settings.base_dir / run.store
+    return None if output is None else output.parent / STORE_NAME
+
+
+def open_source(paths: Sequence[str], form: str | None) -> FileSource:
+    """The source over the named files.
+
+    Raises:
+        InputError: the format is not known.
+    """
+    return FileSource(paths, format=form or "auto")
+
+
+def open_sinks(
+    output: Output, more: Sequence[str], *, resume: OutputScan | None, ordered: bool
+) -> Sink:
+    """The output's sink, and every further one beside it.
+
+    Raises:
+        ConfigError: a kind of sink is not known.
+        SinkError: an output cannot be opened, or another run is writing it.
+    """
+    window = ORDER_WINDOW_ROWS if ordered else 0
+    first = JsonlSink(output.where, resume=resume, sync="close", window_rows=window)
+    if not more:
+        return first
+    # A further sink that breaks must not stop the run silently either: the default is "stop".
+    return FanoutSink([first, *(sinks.build(each, window_rows=window) for each in more)])
+
+
+async def start_server(
+    table: Mapping[str, Any],
+    *,
+    host: str,
+    port: int,
+    truth: TruthTable | None = None,
+    api_key: str | None = None,
+) -> SimulateServer:
+    """Start the simulated judge's server.
+
+    Raises:
+        ConfigError: a setting is unknown or out of range.
+        OSError: the port cannot be had.
+    """
+    plain = {name: value for name, value in table.items() if name != "kind"}
+    settings = read_table({"kind": "simulated", **plain}, SimulatedSettings, "server")
+    return await start(settings, host, port, truth=truth, api_key=api_key)
+
+
+async def read_pairs(paths: Sequence[str], form: str | None = None) -> list[Pair]:
+    """All pairs of small files; bad rows are passed over.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    source = FileSource(paths, format=form or "auto")
+    rows: list[Row] = [row async for batch in source.batches() for row in batch]
+    return [row.item for row in rows if isinstance(row.item, Pair)]
+
+
+async def read_truth(path: str, form: str | None = None) -> TruthTable:
+    """The labels of a file of pairs, as a simulated judge may know them.
+
+    Raises:
+        InputError: the file cannot be read.
+        ConfigError: there is no label in it.
+    """
+    table = TruthTable.from_pairs(await read_pairs([path], form))
+    if not len(table):
+        raise ConfigError(f"--truth {path}: no pair in it has a label")
+    return table
+
+
+def check_output_name(where: str) -> None:
+    """Refuse an output that is a folder before anything is spent.
+
+    Raises:
+        SinkError: it is one.
+    """
+    if where != "-" and Path(where).is_dir():
+        raise SinkError(f"{where}: is a folder; name a file for the outcomes")
