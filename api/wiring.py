@@ -191,16 +191,32 @@ def build_providers(
     Raises:
         ConfigError: a key's variable is not set, or a setting is out of range.
     """
+    names = dict.fromkeys(judge.provider for judge in judges_in(settings).values())
     return {
-        name: providers.build(
-            name,
-            _rooted(settings.providers[name], settings.base_dir),
-            clock=clock,
-            env=os.environ if env is None else env,
-            truth=truth,
-        )
-        for name in dict.fromkeys(judge.provider for judge in judges_in(settings).values())
+        name: build_provider(name, settings, clock=clock, env=env, truth=truth) for name in names
     }
+
+
+def build_provider(
+    name: str,
+    settings: Settings,
+    *,
+    clock: Clock,
+    env: Mapping[str, str] | None = None,
+    truth: TruthTable | None = None,
+) -> BuiltProvider:
+    """One configured provider; opens no connection yet.
+
+    Raises:
+        ConfigError: a key's variable is not set, or a setting is out of range.
+    """
+    return providers.build(
+        name,
+        _rooted(settings.providers[name], settings.base_dir),
+        clock=clock,
+        env=os.environ if env is None else env,
+        truth=truth,
+    )
 
 
 def _rooted(entry: ProviderEntry, base_dir: Path) -> providers.ProviderSettings:
