@@ -26,8 +26,9 @@ class _JumpingSelector(selectors.DefaultSelector):  # type: ignore[misc, valid-t
             return ready
         if timeout is None:
             raise DeadlockError("all tasks wait and nothing will wake them")
-        # Rounding up: a timer must be due after the jump, or the loop would spin.
-        self.now_ns += max(1, -int(-timeout * 1_000_000_000 // 1))
+        # To the nearest: `timeout` is a difference of floats, and rounding its dust up would add a
+        # nanosecond per wait. Never zero, or the loop would spin.
+        self.now_ns += max(1, round(timeout * 1_000_000_000))
         return []
 
 

@@ -1,0 +1,1 @@
+"""Pure statistics on outcomes: agreement, bias, ranking, significance, calibration."""
