@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+
 from dikast.engine.model import Message
 
 _ROLES = {

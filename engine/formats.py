@@ -17,6 +17,7 @@ from itertools import combinations
 from typing import Any, Final
 
 import msgspec
+
 from dikast.engine.chat import (
     MisfitError,
     asked,
@@ -181,10 +182,9 @@ def _own(form: Format, obj: Object, id: str) -> list[Pair]:
 
 
 def _named_misfit(text: str) -> MisfitError:
-    missing = _MISSING.search(text)
-    if missing:
-        return MisfitError(missing[1], "is missing")
     place = _AT_FIELD.search(text)
+    if place is None and (missing := _MISSING.search(text)):
+        return MisfitError(missing[1], "is missing")
     what = _AT_FIELD.sub("", text).replace("`", "")
     return MisfitError(place[1] if place else "row", what[:1].lower() + what[1:])
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+
 from dikast.engine.errors import InputError
 from dikast.engine.formats import detect, format_named, map_rows
 from dikast.engine.lines import Flaw, Item, Read, read_items
@@ -242,17 +243,13 @@ def _decoded(raw: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as strict:
         try:
             # Lone surrogates, NaN: Python writes them, so files have them. The row stays.
-            return scrub(json.loads(raw))
+            return scrub(json.loads(raw.decode()))
         except UnicodeDecodeError:
             return Flaw("is not UTF-8 text")
         except RecursionError:
             return Flaw("is nested too deep")
         except ValueError:
-            return Flaw(f"is not JSON: {_lower(str(strict))}")
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+            return Flaw(f"is not JSON: {str(strict).removeprefix('JSON is malformed: ')}")
 
 
 def _any_object(items: list[Item]) -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+
 from dikast.engine.errors import ConfigError, StoreError
 from dikast.engine.model import Completion
 from dikast.engine.ports import CallStore

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+
 from dikast.engine.errors import ConfigError, InputError, SinkError
 from dikast.engine.model import Outcome
 from dikast.engine.text import scrub
@@ -80,6 +81,7 @@ class JsonlSink:
         self._written_rows = 0
         self._timer: asyncio.TimerHandle | None = None
         self._error: SinkError | None = None
+        self._sync_error: SinkError | None = None
         self._size_bytes = 0
         self._file: RawFile | None = file
         if file is None:
@@ -142,7 +144,8 @@ class JsonlSink:
         try:
             await self.flush()
         except SinkError as error:
-            left = self.unwritten_rows
+            if not (left := self.unwritten_rows):
+                raise
             raise SinkError(f"{error} ({left} accepted rows are not in the output)") from error
         finally:
             file, self._file = self._file, None
@@ -157,7 +160,11 @@ class JsonlSink:
 
     def _encode_anyway(self, outcome: Outcome) -> bytes:
         """Text or `meta` that JSON cannot carry must not cost the row."""
-        plain = {name: _plain(getattr(outcome, name)) for name in _fields_to_write(outcome)}
+        plain = {
+            # `meta` may hold anything; all other fields are records and plain data
+            name: scrub(value if name == "meta" else msgspec.to_builtins(value))
+            for name, value in _fields_to_write(outcome)
+        }
         return self._encode({"kind": type(outcome).__struct_config__.tag, **plain})
 
     def _on_timer(self) -> None:
@@ -202,7 +209,7 @@ class JsonlSink:
         self._size_bytes += sent
         self._written_rows += self._unsent_rows
         self._unsent, self._unsent_rows = b"", 0
-        self._error = None
+        self._error = self._sync_error
         if self._sync == "batch":
             self._sync_now()
 
@@ -223,13 +230,16 @@ class JsonlSink:
         self._size_bytes += whole
 
     def _sync_now(self) -> None:
+        """A sync that failed stays failed: what the device lost, no later sync can vouch for."""
+        if self._sync_error is not None:
+            raise self._sync_error
         if self._file is None:
             return
         try:
             self._file.sync()
         except OSError as error:
-            self._error = _explain(error, self.name)
-            raise self._error from error
+            self._error = self._sync_error = _explain(error, self.name)
+            raise self._sync_error from error
 
 
 class _Window:
@@ -311,21 +321,17 @@ def _packing_of(path: Path) -> Callable[[bytes], bytes] | None:
     return lambda block: gzip.compress(block, compresslevel=6, mtime=0)
 
 
-def _fields_to_write(outcome: Outcome) -> list[str]:
-    """Names of the fields that are not at their default, as the record itself is written."""
-    names: list[str] = []
+def _fields_to_write(outcome: Outcome) -> list[tuple[str, object]]:
+    """The fields that are not at their default, as the record itself is written."""
+    fields: list[tuple[str, object]] = []
     for field in msgspec.structs.fields(outcome):
         value = getattr(outcome, field.name)
         default = field.default
         if field.default_factory is not msgspec.NODEFAULT:
             default = field.default_factory()
         if default is msgspec.NODEFAULT or value != default:
-            names.append(field.name)
-    return names
-
-
-def _plain(value: object) -> object:
-    return scrub(msgspec.to_builtins(value, enc_hook=repr))
+            fields.append((field.name, value))
+    return fields
 
 
 def _close(file: RawFile, name: str) -> None:

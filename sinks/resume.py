@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+
 from dikast.engine.errors import InputError
 from dikast.engine.ids import IdTable
 from dikast.sinks.files import DiskFile, replace_output, write_all

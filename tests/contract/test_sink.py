@@ -1,0 +1,75 @@
+"""What every Sink promises, run over every implementation."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from dikast.engine.errors import SinkError
+from dikast.engine.model import Failed, Outcome, Undecided, Verdict, Vote
+from dikast.engine.ports import Sink
+from dikast.sinks import FanoutSink, JsonlSink, MemorySink
+
+Made = tuple[Sink, Callable[[], list[Outcome]]]
+OUTCOMES: list[Outcome] = [
+    Verdict(
+        id="one",
+        winner="tie",
+        basis="both_tie",
+        votes=(Vote(judge="j", order="ab", pick="tie"), Vote(judge="j", order="ba", pick="tie")),
+        meta={"text": "a\u2028b\u0085c\rd\ne", "set": "中文"},
+        file="in.jsonl",
+        line=3,
+    ),
+    Undecided(id="two", why="unparsed"),
+    Failed(id="three", reason="timeout", message="no answer", attempts=3),
+]
+
+
+def read_back(path: Path) -> list[Outcome]:
+    data = path.read_bytes()
+    assert not data or data.endswith(b"\n")
+    return [msgspec.json.decode(line, type=Outcome) for line in data.split(b"\n")[:-1]]
+
+
+@pytest.fixture(params=["memory", "jsonl", "jsonl-ordered", "fanout"])
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
+    path = tmp_path / "out.jsonl"
+    memory = MemorySink()
+    if request.param == "memory":
+        return memory, lambda: memory.outcomes
+    if request.param == "fanout":
+        return FanoutSink([memory, JsonlSink(path)]), lambda: read_back(path)
+    window = 8 if request.param == "jsonl-ordered" else 0
+    return JsonlSink(path, window_rows=window), lambda: read_back(path)
+
+
+async def test_what_was_written_is_there_after_a_flush(made: Made) -> None:
+    sink, read = made
+    for outcome in OUTCOMES:
+        await sink.write(outcome)
+    await sink.flush()
+    assert sorted(read(), key=_id) == sorted(OUTCOMES, key=_id)
+    await sink.aclose()
+
+
+async def test_closing_flushes_and_may_be_done_twice(made: Made) -> None:
+    sink, read = made
+    for outcome in OUTCOMES:
+        await sink.write(outcome)
+    await sink.aclose()
+    await sink.aclose()
+    assert sorted(read(), key=_id) == sorted(OUTCOMES, key=_id)
+
+
+async def test_a_closed_sink_takes_nothing_more(made: Made) -> None:
+    sink, read = made
+    await sink.aclose()
+    with pytest.raises(SinkError, match="closed"):
+        await sink.write(OUTCOMES[0])
+    assert read() == []
+
+
+def _id(outcome: Outcome) -> str:
+    return outcome.id
