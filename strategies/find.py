@@ -84,6 +84,9 @@ def find_json(field: str, meanings: Mapping[str, Pick]) -> Find:
             for key, value in members:
                 if key != field:
                     continue
+                if isinstance(value, list):  # an array, or an object (its members)
+                    found.append(Found(None, -1, "a list or an object"))
+                    continue
                 label = value if isinstance(value, str) else json.dumps(value)
                 pick = meanings.get(bare_label(label))
                 at = [place.start for place in places if place.pick == pick]
