@@ -15,7 +15,7 @@ class DeadlockError(RuntimeError):
     """Every task waits, and no timer and no socket will ever wake one."""
 
 
-class _JumpingSelector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+class _JumpingSelector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.now_ns = 0
@@ -45,6 +45,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Virtual seconds since the loop was made."""
         return self._jumping.now_ns / 1_000_000_000
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+    def run_in_executor(  # type: ignore[override]  # it never returns, so its types do not matter
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> Any:
         """Refused: a thread's end cannot be seen in virtual time."""
         raise RuntimeError("no threads on the virtual loop; mark the test `realtime`")
