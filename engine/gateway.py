@@ -10,6 +10,8 @@ import asyncio
 import random
 from collections.abc import Mapping
 
+import msgspec
+
 from dikast.engine.budget import Budget, estimate_tokens
 from dikast.engine.errors import ConfigError, ProviderError, RunStopped, StoreError
 from dikast.engine.events import CallDone, CallFailed, CallRetried, CallSent, Events
@@ -147,6 +149,7 @@ class Gateway:
                 paid_usd = completion.usage.cost_usd(prices)
         finally:
             self.budget.settle(reserved_usd, paid_usd)
+        completion = msgspec.structs.replace(completion, key=key)
         if self._store is not None:
             await self._keep(key, completion)
         self._announce_done(call, key, completion, cost_usd=paid_usd)
@@ -280,15 +283,7 @@ class Gateway:
 
 def _as_stored(completion: Completion) -> Completion:
     """A shared completion, marked as not paid by this call."""
-    return Completion(
-        text=completion.text,
-        finish_reason=completion.finish_reason,
-        usage=completion.usage,
-        logprobs=completion.logprobs,
-        latency_s=completion.latency_s,
-        served_by=completion.served_by,
-        from_store=True,
-    )
+    return msgspec.structs.replace(completion, from_store=True)
 
 
 class PairAsk:

@@ -168,7 +168,6 @@ class Call(Record):
 
     `prompt` is the template's name, version and hash. `sample` tells repeated draws apart.
     `pair_id` and `order` are for tracing (and part of the key when the judge is `by_pair`).
-    `priority` is the pair's place in the input: lower is served first.
     """
 
     judge: Judge
@@ -178,7 +177,6 @@ class Call(Record):
     pair_id: str = ""
     order: Order = "ab"
     schema: dict[str, Any] | None = None
-    priority: int = 0
 
     def key(self) -> str:
         """32 hex digits: SHA-256 (cut) of all that decides the answer.
@@ -229,7 +227,10 @@ class TokenLogprob(Record):
 
 
 class Completion(Record):
-    """A judge's answer. `served_by` is the model name the provider reported."""
+    """A judge's answer. `served_by` is the model name the provider reported.
+
+    `key` is the key of the call it answers, filled in by the gateway.
+    """
 
     text: str
     finish_reason: str | None = None
@@ -238,6 +239,7 @@ class Completion(Record):
     latency_s: float = 0.0
     served_by: str | None = None
     from_store: bool = False
+    key: str | None = None
 
 
 class Vote(Record):

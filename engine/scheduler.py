@@ -6,8 +6,7 @@ pair makes that pair `Failed` and stops nobody else. Knows no HTTP and no files.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -127,8 +126,11 @@ class Scheduler:
                 simulated=self._simulated,
             )
         assert work.pair is not None
-        with desk.judging():
+        task = desk.sit_down()
+        try:
             return await self.judge(work.pair, work.row, work.ordinal)
+        finally:
+            desk.get_up(task)
 
     def __repr__(self) -> str:
         return f"Scheduler({self._strategy.name}, {self._gateway!r})"
@@ -150,18 +152,22 @@ class Desk:
         self._judging: set[asyncio.Task[Any]] = set()
         self.cancelled = False
 
-    @contextlib.contextmanager
-    def judging(self) -> Iterator[None]:
-        """Mark the current worker as judging; a cancel that came meanwhile stops it here."""
+    def sit_down(self) -> "asyncio.Task[Any]":
+        """The current worker begins to judge; a cancel that came meanwhile stops it here.
+
+        Raises:
+            RunStopped: the run is being cancelled.
+        """
         if self.cancelled:
             raise RunStopped("interrupted", "the run is being cancelled")
         task = asyncio.current_task()
         assert task is not None
         self._judging.add(task)
-        try:
-            yield
-        finally:
-            self._judging.discard(task)
+        return task
+
+    def get_up(self, task: "asyncio.Task[Any]") -> None:
+        """The worker has its outcome, or has been stopped."""
+        self._judging.discard(task)
 
     def cancel(self) -> None:
         """Cancel every judgement that is under way; outcomes being written are left alone."""

@@ -62,5 +62,5 @@ def _meaning(token: str, labels: Mapping[str, Pick]) -> Pick | None:
     bare = token.strip(_DRESS).casefold()
     if not bare:
         return None
-    meant = {pick for label, pick in labels.items() if label.startswith(bare)}
+    meant: set[Pick] = {pick for label, pick in labels.items() if label.startswith(bare)}
     return meant.pop() if len(meant) == 1 else None

@@ -121,7 +121,7 @@ _SPACING = re.compile(r"[\s*_]+")
 
 def find_marker(values: Mapping[str, Pick]) -> Find:
     """Finds marks such as [[A]], whatever their case and width, also [[ A ]] and [[**A**]]."""
-    picks = {mark_key(mark): pick for mark, pick in values.items()}
+    picks: dict[str, Pick] = {mark_key(mark): pick for mark, pick in values.items()}
     # The longest first, so that "[[A>>B]]" is not read as a shorter mark inside it.
     pattern = re.compile(
         "|".join(_mark_pattern(mark) for mark in sorted(values, key=len, reverse=True)),

@@ -71,7 +71,7 @@ class Pairwise:
         if order not in ("hash", "ab", "ba"):
             raise ConfigError(f"order = {order!r}: use 'hash', 'ab' or 'ba'")
         self._judge = judge
-        self._templates = templates
+        self._templates: tuple[PromptTemplate, ...] = templates
         self._seed = seed
         self._order: OrderRule = order
         self._sample = sample
@@ -138,7 +138,7 @@ class Pairwise:
             order=call.order,
             pick=pick,
             why=read.why,
-            key=call.key(),
+            key=completion.key or call.key(),
             confidence=read.confidence,
             finish_reason=completion.finish_reason,
             text=completion.text if self._keep_text else None,

@@ -43,7 +43,7 @@ async def test_the_pick_is_in_terms_of_the_pair_whatever_was_shown_first(order: 
     (vote,), (call,) = outcome.votes, ask.calls
     assert (vote.judge, vote.order, vote.pick, vote.key) == ("j", order, "A", call.key())
     assert (vote.finish_reason, vote.text) == ("stop", None)
-    assert (call.pair_id, call.order, call.prompt, call.priority) == ("p1", order, MARKER.id, 0)
+    assert (call.pair_id, call.order, call.prompt) == ("p1", order, MARKER.id)
     first_is_good = prefers_good(call) == "[[A]]"
     assert first_is_good == (order == "ab")
 

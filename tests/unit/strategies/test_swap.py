@@ -73,7 +73,7 @@ async def test_the_order_of_a_call_says_which_answer_of_the_original_pair_came_f
 async def test_a_call_has_the_same_key_alone_and_inside_a_swap() -> None:
     alone, inside = ByOrder("A", "A"), ByOrder("A", "A")
     for order in ("ab", "ba"):
-        await Pairwise(RECORDED, MARKER, order=order).judge(PAIR, alone)  # type: ignore[arg-type]
+        await Pairwise(RECORDED, MARKER, order=order).judge(PAIR, alone)
     await swap(Pairwise(RECORDED, MARKER)).judge(PAIR, inside)
     assert {call.key() for call in alone.calls} == {call.key() for call in inside.calls}
 
