@@ -65,13 +65,13 @@ class Pairwise:
         sample: int = 0,
         keep_text: bool = False,
     ) -> None:
-        templates = (template,) if isinstance(template, PromptTemplate) else tuple(template)
+        templates = [template] if isinstance(template, PromptTemplate) else list(template)
         if not templates:
             raise ConfigError("a pairwise strategy needs at least one template")
         if order not in ("hash", "ab", "ba"):
             raise ConfigError(f"order = {order!r}: use 'hash', 'ab' or 'ba'")
         self._judge = judge
-        self._templates: tuple[PromptTemplate, ...] = templates
+        self._templates = templates
         self._seed = seed
         self._order: OrderRule = order
         self._sample = sample

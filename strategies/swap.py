@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from dikast.engine.errors import ProviderError
-from dikast.engine.model import Call, Completion, Failed, Outcome, Pair, Undecided, Verdict, Vote
+from dikast.engine.model import Call, Completion, Failed, Outcome, Pair, Undecided, Verdict
 from dikast.engine.ports import Ask, Strategy
 
 VERSION = "1"
@@ -21,23 +21,18 @@ class _MirrorAsk:
     """Hands on the calls of a mirrored pair in the terms of the pair itself.
 
     Where the order is part of a call's key (`by_pair` judges), the turned call has another key
-    than the one the inner strategy saw; `keys` maps the one to the other.
+    than the one the inner strategy made; the completion says under which key it was answered.
     """
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self.keys: dict[str, str] = {}
 
     async def __call__(self, call: Call) -> Completion:
         turned = msgspec.structs.replace(call, order="ba" if call.order == "ab" else "ab")
-        if call.judge.by_pair:
-            self.keys[call.key()] = turned.key()
-        return await self._ask(turned)
-
-    def settle(self, vote: Vote) -> Vote:
-        """The vote under the key by which its call really went out."""
-        key = self.keys.get(vote.key or "")
-        return msgspec.structs.replace(vote, key=key) if key else vote
+        completion = await self._ask(turned)
+        if completion.key is None:
+            completion = msgspec.structs.replace(completion, key=turned.key())
+        return completion
 
 
 class Swap:
@@ -66,10 +61,9 @@ class Swap:
             ProviderError: a call of either half failed for good.
             RunStopped: the run ends.
         """
-        mirror = _MirrorAsk(ask)
         plain, turned = await asyncio.gather(
             self._inner.judge(pair, ask),
-            self._inner.judge(pair.swapped(), mirror),
+            self._inner.judge(pair.swapped(), _MirrorAsk(ask)),
             return_exceptions=True,
         )
         errors = [each for each in (plain, turned) if isinstance(each, BaseException)]
@@ -77,9 +71,7 @@ class Swap:
             raise next((each for each in errors if not isinstance(each, ProviderError)), errors[0])
         assert not isinstance(plain, BaseException)
         assert not isinstance(turned, BaseException)
-        back = turned.unswapped()
-        back = msgspec.structs.replace(back, votes=tuple(map(mirror.settle, back.votes)))
-        return _combine(plain, back)
+        return _combine(plain, turned.unswapped())
 
     def __repr__(self) -> str:
         return f"Swap({self._inner!r})"

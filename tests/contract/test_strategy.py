@@ -118,7 +118,7 @@ async def test_the_label_never_reaches_a_judge(make: Callable[[], Strategy]) -> 
             return await sound(call)
 
         await make().judge(
-            Pair(id="x", response_a="value 1", response_b="value 2", label=label),  # type: ignore[arg-type]
+            Pair(id="x", response_a="value 1", response_b="value 2", label=label),
             ask,
         )
         keys.append(seen)
