@@ -74,6 +74,9 @@ class JudgeSettings(Section, frozen=True):
     """Prices in USD per million tokens; needed for `budget_usd`."""
     family: str | None = None
     """Model family, for checks of self-preference."""
+    by_pair: bool = False
+    """The answer depends on the pair and the order, not on the prompt alone; true by itself for
+    judges behind a `replay` provider."""
 
 
 class LimitSettings(Section, frozen=True):
@@ -129,7 +132,7 @@ class RunSettings(Section, frozen=True):
     workers: int = 256
     """Pairs that are judged at the same time."""
     seed: int = 0
-    """Decides the order of the two answers where only one order is asked. Part of the spec."""
+    """Decides the order of the answers where one order is asked, and the fences in the prompts."""
     budget_usd: float | None = None
     """US dollars that the run never exceeds, calls in flight included; absent: no cap."""
     limit: int | None = None
@@ -313,5 +316,5 @@ def make_judge(name: str, settings: JudgeSettings, *, by_pair: bool = False) -> 
             )
         ),
         family=settings.family,
-        by_pair=by_pair,
+        by_pair=by_pair or settings.by_pair,
     )

@@ -6,8 +6,10 @@ the result between two marks; a test compares. Runs at documentation time only.
 
 import ast
 import inspect
+import sys
 import textwrap
 import types
+from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -20,6 +22,7 @@ from dikast.config import (
     RunSettings,
     provider_kinds,
 )
+from dikast.providers import RateLimit
 from dikast.strategies import StrategyConfig
 
 BEGIN = "<!-- reference: begin, rendered by dikast.config_doc -->"
@@ -50,7 +53,8 @@ def type_name(kind: Any) -> str:
     """A type in the words of a TOML user."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return " or ".join(type_name(each) for each in args if each is not type(None))
+        names = [type_name(each) for each in args if each is not type(None)]
+        return " or ".join(dict.fromkeys(names))
     if origin in (dict,):
         return f"table of {type_name(args[1])}"
     if origin in (list, tuple):
@@ -67,9 +71,10 @@ def default_text(field: msgspec.structs.FieldInfo) -> str:
     """A field's default as TOML, "required" when there is none, "absent" for None."""
     if field.required:
         return "required"
+    if field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT:
+        return "required"
     if field.default is msgspec.NODEFAULT:
-        made: Any = field.default_factory() if callable(field.default_factory) else None
-        return "empty" if not made or isinstance(made, msgspec.Struct) else f"`{made!r}`"
+        return "empty"
     value = field.default
     if value is None:
         return "absent"
@@ -80,18 +85,19 @@ def default_text(field: msgspec.structs.FieldInfo) -> str:
     return f"`{msgspec.json.encode(value).decode()}`"
 
 
-def table(kind: type[msgspec.Struct], skip: frozenset[str] = frozenset()) -> str:
+def table(kind: type[msgspec.Struct]) -> str:
     """The Markdown table of one settings type."""
     docs, hints = field_docs(kind), get_type_hints(kind)
+    # Some types explain their fields in their own docstring, which stands above the table.
     rows = ["| field | type | default | meaning |", "|---|---|---|---|"]
+    if not docs:
+        rows = ["| field | type | default |", "|---|---|---|"]
     for field in msgspec.structs.fields(kind):
-        if field.name in skip:
-            continue
         cells = (
             f"`{field.encode_name}`",
             type_name(hints[field.name]),
             default_text(field),
-            docs.get(field.name, ""),
+            *((docs.get(field.name, ""),) if docs else ()),
         )
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows)
@@ -103,6 +109,7 @@ def sections() -> list[tuple[str, type[msgspec.Struct]]]:
         (f'`[providers.NAME]` with `kind = "{tag}"`', kind)
         for tag, kind in sorted(provider_kinds().items())
     ]
+    out.append(("`[providers.NAME.rate_limit]` of a simulated judge", RateLimit))
     out.append(("`[providers.NAME]`, limits of the key (every kind)", LimitSettings))
     out.append(("`[judges.NAME]`", JudgeSettings))
     out.append(("`[judges.NAME.prices]`", PriceSettings))
@@ -123,16 +130,36 @@ def render() -> str:
     """The whole reference as Markdown, between its marks."""
     parts = [BEGIN, ""]
     for heading, kind in sections():
-        parts += [f"### {heading}", "", table(kind), ""]
+        about = " ".join(inspect.getdoc(kind).split()) if inspect.getdoc(kind) else ""
+        parts += [f"### {heading}", "", about, "", table(kind), ""]
     parts.append(END)
     return "\n".join(parts)
 
 
 def undocumented() -> list[str]:
-    """Fields without a docstring, as `Type.field`; a test wants none."""
+    """Fields that neither a docstring of their own nor their type's explains; a test wants none."""
     return [
         f"{kind.__name__}.{field.name}"
         for _, kind in sections()
         for field in msgspec.structs.fields(kind)
         if not field_docs(kind).get(field.name)
+        and f"`{field.name}`" not in (inspect.getdoc(kind) or "")
     ]
+
+
+def rewrite(page: str) -> str:
+    """`page` with its reference rendered anew.
+
+    Raises:
+        ValueError: the marks are missing.
+    """
+    before, _, rest = page.partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise ValueError(f"the page has no {BEGIN} ... {END}")
+    return before + render() + after
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        Path(name).write_text(rewrite(Path(name).read_text("utf-8")), "utf-8")
