@@ -1,4 +1,4 @@
-"""Shared parts of the benchmarks: pairs, a server in a child process, results with their context."""
+"""What the benchmarks share: pairs, a server in a child process, results with their context."""
 
 import asyncio
 import contextlib

@@ -47,9 +47,7 @@ class Instant:
 
 async def judge(pairs: int, *, both_orders: bool, store: bool) -> None:
     """Judge `pairs` pairs into a JSONL file."""
-    strategy: Any = Pairwise(
-        Judge(name="j", provider="p", model="m"), load_template("pairwise-en")
-    )
+    strategy: Any = Pairwise(Judge(name="j", provider="p", model="m"), load_template("pairwise-en"))
     if both_orders:
         strategy = swap(strategy)
     with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +83,9 @@ def main() -> None:
     if args.case:
         print(json.dumps(measure(args.case, args.pairs)))
         return
-    results = {case: harness.in_child("bench.overhead", case, "--pairs", args.pairs) for case in CASES}
+    results = {
+        case: harness.in_child("bench.overhead", case, "--pairs", args.pairs) for case in CASES
+    }
     harness.report("overhead", {"pairs": args.pairs, **results})
 
 

@@ -126,7 +126,9 @@ class LearnedRate:
         else:
             span_s = max(now_s - self._since_s, 0.5)
             measured = max(0.0, self._admitted - self._burst) / span_s
-            self.per_s = max(self.PER_S_MIN, min(self.per_s * 0.85, measured * 0.97 or self.per_s / 2))
+            self.per_s = max(
+                self.PER_S_MIN, min(self.per_s * 0.85, measured * 0.97 or self.per_s / 2)
+            )
         self._admitted = 0
         self._since_s = now_s + pause_s
         self._last_s = now_s + pause_s

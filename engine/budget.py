@@ -23,7 +23,9 @@ def estimate_tokens(call: Call) -> tuple[int, int]:
     for message in call.messages:
         content = message.content
         size = len(content)
-        tokens += 4 + (size // 4 if content.isascii() else (len(_utf8(content)) - size) // 2 + size // 4)
+        tokens += 4 + (
+            size // 4 if content.isascii() else (len(_utf8(content)) - size) // 2 + size // 4
+        )
     return tokens, call.judge.params.max_tokens or 1024
 
 

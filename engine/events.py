@@ -11,14 +11,14 @@ from dikast.engine.model import Outcome, Record
 WaitReason = str  # "concurrency" | "requests" | "tokens" | "retry_after" | "backoff"
 
 
-class RunStarted(Record):
+class RunStarted(Record, frozen=True):
     """The run begins with this spec."""
 
     spec: str
     strategy: str
 
 
-class CallSent(Record):
+class CallSent(Record, frozen=True):
     """A request leaves for the provider; its clock starts here."""
 
     key: str
@@ -27,7 +27,7 @@ class CallSent(Record):
     attempt: int
 
 
-class CallDone(Record):
+class CallDone(Record, frozen=True):
     """A completion arrived and is in the store (or came from it)."""
 
     key: str
@@ -38,7 +38,7 @@ class CallDone(Record):
     cost_usd: float
 
 
-class CallRetried(Record):
+class CallRetried(Record, frozen=True):
     """A call failed and will be tried again after `wait_s`; `spent` says if it used an attempt."""
 
     key: str
@@ -50,7 +50,7 @@ class CallRetried(Record):
     spent: bool
 
 
-class CallFailed(Record):
+class CallFailed(Record, frozen=True):
     """A call failed for good."""
 
     key: str
@@ -61,7 +61,7 @@ class CallFailed(Record):
     message: str
 
 
-class LimitChanged(Record):
+class LimitChanged(Record, frozen=True):
     """A pacer changed one of its limits; `why` is a word such as "429", "headers" or "growth"."""
 
     pacer: str
@@ -70,7 +70,7 @@ class LimitChanged(Record):
     why: str
 
 
-class KeyPaused(Record):
+class KeyPaused(Record, frozen=True):
     """A whole key is held back for `wait_s` because the provider asked for it."""
 
     pacer: str
@@ -78,14 +78,14 @@ class KeyPaused(Record):
     why: str
 
 
-class PairDone(Record):
+class PairDone(Record, frozen=True):
     """An outcome was written."""
 
     outcome: Outcome
     duration_s: float
 
 
-class RunStopping(Record):
+class RunStopping(Record, frozen=True):
     """The run stops before its input ends; `reason` is a `StopReason`."""
 
     reason: str

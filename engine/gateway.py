@@ -206,9 +206,7 @@ class Gateway:
             raise self._stopped
         if self._events.active:
             self._events.emit(
-                CallSent(
-                    key=key, pacer=call.judge.provider, pair_id=call.pair_id, attempt=attempt
-                )
+                CallSent(key=key, pacer=call.judge.provider, pair_id=call.pair_id, attempt=attempt)
             )
         self.in_flight += 1
         self.calls_sent += 1
@@ -245,7 +243,9 @@ class Gateway:
             )
         stop: RunStopped | None = None
         if error.kind == "quota":
-            stop = RunStopped("quota", f"provider {name!r} says its quota is used up: {error.message}")
+            stop = RunStopped(
+                "quota", f"provider {name!r} says its quota is used up: {error.message}"
+            )
         elif error.kind == "auth":
             stop = RunStopped("auth", f"provider {name!r} refuses the key: {error.message}")
         elif error.kind in ("transient", "timeout") and not lane.answered:

@@ -10,7 +10,7 @@ from collections import Counter
 from dikast.engine.model import Failed, Outcome, Record, Undecided, Usage, Verdict
 
 
-class Ledger(Record):
+class Ledger(Record, frozen=True):
     """Counts at one moment. `input` is the number of rows read from the source.
 
     `verdicts` breaks `judged` down by winner and basis, for example {"A agree": 12}.
@@ -44,9 +44,7 @@ class Ledger(Record):
     @property
     def accounted(self) -> int:
         """Rows whose fate is booked."""
-        return (
-            self.judged + self.undecided_total + self.failed_total + self.skipped + self.not_run
-        )
+        return self.judged + self.undecided_total + self.failed_total + self.skipped + self.not_run
 
     def adds_up(self) -> bool:
         """True when every row read has exactly one fate."""

@@ -34,14 +34,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of all records: immutable, named fields, defaults left out when written."""
 
 
-class Message(Record):
+class Message(Record, frozen=True):
     """One turn of a chat: `role` is "system", "user" or "assistant"."""
 
     role: str
     content: str
 
 
-class Pair(Record):
+class Pair(Record, frozen=True):
     """Two answers to one question, to be compared.
 
     `question` is the last user turn as text; `messages` holds the whole conversation where there
@@ -74,7 +74,7 @@ class Pair(Record):
         )
 
 
-class BadRow(Record):
+class BadRow(Record, frozen=True):
     """An input row that is not a pair: where it stands and what is wrong with it."""
 
     message: str
@@ -82,7 +82,7 @@ class BadRow(Record):
     field: str | None = None
 
 
-class Row(Record):
+class Row(Record, frozen=True):
     """One input row with its place; `item` is the pair or the reason why there is none."""
 
     item: Pair | BadRow
@@ -90,7 +90,7 @@ class Row(Record):
     line: int = 0
 
 
-class Params(Record):
+class Params(Record, frozen=True):
     """Sampling parameters of a judge; None means "not sent, the provider's default"."""
 
     temperature: float | None = 0.0
@@ -104,7 +104,7 @@ class Params(Record):
     extra: dict[str, Any] = {}
 
 
-class Prices(Record):
+class Prices(Record, frozen=True):
     """US dollars per million tokens, by token class. Cached input never counts twice."""
 
     input: float = 0.0
@@ -113,7 +113,7 @@ class Prices(Record):
     output: float = 0.0
 
 
-class Judge(Record):
+class Judge(Record, frozen=True):
     """A named judge: which model behind which provider, asked how.
 
     `family` names the model family (for self-preference checks). `by_pair` makes the pair id and
@@ -130,7 +130,7 @@ class Judge(Record):
     by_pair: bool = False
 
 
-class Usage(Record):
+class Usage(Record, frozen=True):
     """Token counts by class. `input` includes `cached_input`; `output` includes `reasoning`."""
 
     input: int = 0
@@ -163,7 +163,7 @@ class Usage(Record):
         return total / 1_000_000
 
 
-class Call(Record):
+class Call(Record, frozen=True):
     """One question to one judge. `key` is the content hash under which it is stored.
 
     `prompt` is the template's name, version and hash. `sample` tells repeated draws apart.
@@ -211,14 +211,14 @@ def _raw_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-class TopToken(Record):
+class TopToken(Record, frozen=True):
     """One candidate token with its natural log probability."""
 
     token: str
     logprob: float
 
 
-class TokenLogprob(Record):
+class TokenLogprob(Record, frozen=True):
     """One generated token with the candidates the provider listed beside it."""
 
     token: str
@@ -226,7 +226,7 @@ class TokenLogprob(Record):
     top: tuple[TopToken, ...] = ()
 
 
-class Completion(Record):
+class Completion(Record, frozen=True):
     """A judge's answer. `served_by` is the model name the provider reported.
 
     `key` is the key of the call it answers, filled in by the gateway.
@@ -242,7 +242,7 @@ class Completion(Record):
     key: str | None = None
 
 
-class Vote(Record):
+class Vote(Record, frozen=True):
     """What one judge call said, mapped back to the pair's own A and B: a pick, never a grade.
 
     `why` says why there is no pick when `pick` is "none". `text` is kept only when asked for.
@@ -264,7 +264,7 @@ class Vote(Record):
         )
 
 
-class _OutcomeBase(Record, tag_field="kind"):
+class _OutcomeBase(Record, frozen=True, tag_field="kind"):
     """What every outcome says besides its result; filled in by the scheduler, not by strategies.
 
     `strategy` is name@version, `spec` the hash of all that decides the result, `calls` the
@@ -289,7 +289,7 @@ class _OutcomeBase(Record, tag_field="kind"):
     line: int | None = None
 
 
-class Verdict(_OutcomeBase, tag="verdict", kw_only=True):
+class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
     """A decided pair. `basis` tells an agreed tie from two orders that disagree."""
 
     winner: Winner
@@ -306,7 +306,7 @@ class Verdict(_OutcomeBase, tag="verdict", kw_only=True):
         )
 
 
-class Undecided(_OutcomeBase, tag="undecided", kw_only=True):
+class Undecided(_OutcomeBase, frozen=True, tag="undecided", kw_only=True):
     """The judges answered, but their words give no verdict; `why` says how."""
 
     why: UndecidedWhy
@@ -317,7 +317,7 @@ class Undecided(_OutcomeBase, tag="undecided", kw_only=True):
         return msgspec.structs.replace(self, votes=tuple(vote.unswapped() for vote in self.votes))
 
 
-class Failed(_OutcomeBase, tag="failed", kw_only=True):
+class Failed(_OutcomeBase, frozen=True, tag="failed", kw_only=True):
     """No answer could be had. `reason` is an `ErrorKind`, "duplicate_id", "bad_row" or "bug"."""
 
     reason: str

@@ -26,7 +26,7 @@ START_UNKNOWN = 8
 PROBED_AFTER = 24
 
 
-class Limits(Record):
+class Limits(Record, frozen=True):
     """What is known of a provider's key. None means "not known": it is learned while running.
 
     `requests_per_min`, `tokens_per_min`: the provider's limits. `concurrency_max`: requests in
@@ -197,7 +197,7 @@ class KeyPacer:
             self._tokens.settle(permit.tokens, used_tokens)
         if rate is not None:
             self._learn_from_headers(rate)
-        if error is not None and error.retry_after_s is not None or _is_rate(error):
+        if (error is not None and error.retry_after_s is not None) or _is_rate(error):
             self._hold_back(permit, error)
         elif error is None and used_tokens:
             self._succeeded(permit, saturated)

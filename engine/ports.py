@@ -91,7 +91,7 @@ class Provider(Protocol):
         ...
 
 
-class RateInfo(Record):
+class RateInfo(Record, frozen=True):
     """What a response's headers said of the key's limits; None is "not said"."""
 
     requests_limit: int | None = None
@@ -102,7 +102,7 @@ class RateInfo(Record):
     tokens_reset_s: float | None = None
 
 
-class Reply(Record):
+class Reply(Record, frozen=True):
     """A completion with what its headers told about the key."""
 
     completion: Completion
@@ -146,7 +146,7 @@ class Pacer(Protocol):
         ...
 
 
-class PacerStats(Record):
+class PacerStats(Record, frozen=True):
     """A pacer's state at one moment. `waiting` counts waiters by reason."""
 
     name: str
@@ -195,6 +195,6 @@ class Sink(Protocol):
 class Observer(Protocol):
     """Looks on. Synchronous; must neither raise nor block."""
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event, /) -> None:
         """Take note of `event`."""
         ...

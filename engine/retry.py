@@ -14,7 +14,7 @@ RETRIED = frozenset({"transient", "timeout", "malformed"})
 REUSED_IN_A_ROW_MAX = 3
 
 
-class RetryPolicy(Record):
+class RetryPolicy(Record, frozen=True):
     """Bounds of one call's retries; attempts and time both bind.
 
     `attempts_max`: attempts that may be spent. `base_s`, `cap_s`: the back-off before attempt
@@ -30,14 +30,14 @@ class RetryPolicy(Record):
     rate_total_s: float = 3600.0
 
 
-class RetryState(Record):
+class RetryState(Record, frozen=True):
     """What a call has behind it: the attempt it is on (from 1) and dead connections in a row."""
 
     attempt: int = 1
     reused_in_a_row: int = 0
 
 
-class Again(Record):
+class Again(Record, frozen=True):
     """Try again after `wait_s` seconds; `spent` says whether the failure used up an attempt."""
 
     wait_s: float
@@ -45,7 +45,7 @@ class Again(Record):
     state: RetryState
 
 
-class GiveUp(Record):
+class GiveUp(Record, frozen=True):
     """The call failed for good after this many attempts."""
 
     attempts: int

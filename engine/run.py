@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import hashlib
 import random
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,7 +24,16 @@ from dikast.engine.intake import Intake
 from dikast.engine.ledger import Ledger, LedgerBook
 from dikast.engine.model import Outcome, Pair, Record
 from dikast.engine.pacing import KeyPacer, Limits
-from dikast.engine.ports import CallStore, Clock, Observer, PacerStats, Provider, Sink, Source, Strategy
+from dikast.engine.ports import (
+    CallStore,
+    Clock,
+    Observer,
+    PacerStats,
+    Provider,
+    Sink,
+    Source,
+    Strategy,
+)
 from dikast.engine.retry import RetryPolicy
 from dikast.engine.scheduler import Desk, Scheduler
 from dikast.engine.sources import IterableSource
@@ -32,7 +41,7 @@ from dikast.engine.sources import IterableSource
 SPEC_FORMAT = 1
 
 
-class RunReport(Record):
+class RunReport(Record, frozen=True):
     """How a run ended. `stopped` is the reason it ended early, None when the input was finished."""
 
     ledger: Ledger
@@ -55,7 +64,7 @@ class RunReport(Record):
         )
 
 
-class Snapshot(Record):
+class Snapshot(Record, frozen=True):
     """The run at one moment, for progress."""
 
     ledger: Ledger
@@ -118,7 +127,11 @@ class Engine:
         limits = limits or {}
         pacers = {
             name: KeyPacer(
-                name, limits.get(name, Limits()), self._clock, random.Random(rng.random()), self._events
+                name,
+                limits.get(name, Limits()),
+                self._clock,
+                random.Random(rng.random()),
+                self._events,
             )
             for name in providers
         }
@@ -174,8 +187,8 @@ class Engine:
         return await self._scheduler.judge(pair)
 
     async def judge(
-        self, pairs: Iterable[Pair] | AsyncIterable[Pair] | Source
-    ) -> AsyncIterator[Outcome]:
+        self, pairs: Iterable[Pair] | AsyncIterable[Pair]
+    ) -> AsyncGenerator[Outcome, None]:
         """Judge a stream of pairs; outcomes come in the order of their completion.
 
         Reads no further ahead than the workers and one batch. Leaving the loop early (or being
@@ -185,9 +198,9 @@ class Engine:
             RunStopped: the run had to stop; the outcomes so far were yielded before.
         """
         queue: asyncio.Queue[Outcome] = asyncio.Queue(maxsize=self._workers)
-        source = pairs if hasattr(pairs, "batches") else IterableSource(pairs)
-        intake = Intake(source, LedgerBook())
+        source = IterableSource(pairs)
         book, desk = LedgerBook(), Desk()
+        intake = Intake(source, book)
 
         async def put(ordinal: int, outcome: Outcome) -> None:
             await queue.put(outcome)

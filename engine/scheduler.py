@@ -140,9 +140,7 @@ def _from_error(pair: Pair, error: ProviderError) -> Outcome:
     """A judge that declined has answered, in its way; everything else is a failure."""
     if error.kind == "refused":
         return Undecided(id=pair.id, why="refused", detail=error.message)
-    return Failed(
-        id=pair.id, reason=error.kind, message=error.message, attempts=error.attempts
-    )
+    return Failed(id=pair.id, reason=error.kind, message=error.message, attempts=error.attempts)
 
 
 class Desk:

@@ -76,11 +76,7 @@ def test_a_torn_last_line_is_repaired_and_judged_again_from_the_store(
     ran = cli(*words, "--limit", 20)
 
     assert ran.code == 0
-    assert sorted(out.read_bytes().splitlines()) == sorted(
-        line.replace(b'"calls":2,', b'"calls":2,"stored_calls":2,') if line not in whole[:-40]
-        else line
-        for line in out.read_bytes().splitlines()
-    )
+    assert out.read_bytes().startswith(whole[: whole[:-40].rindex(b"\n") + 1])
     assert len({row["id"] for row in rows_of(out)}) == len(rows_of(out)) == 20
     assert ran.summary["requests_sent"] == 0
 
@@ -210,7 +206,7 @@ def test_a_further_sink_gets_the_same_outcomes(cli: Cli, tmp_path: Path) -> None
         ((DEMO, "--judge", "nobody:x"), "there is no provider 'nobody'"),
         ((DEMO, "--judge", "openai:gpt-4o-mini"), "OPENAI_API_KEY is not set"),
         ((DEMO, "--judge", "simulated:careful", "--template", "none"), "none"),
-        ((DEMO, "--judge", "simulated:careful", "--sink", "carrier-pigeon:x"), "unknown kind"),
+        ((DEMO, "--judge", "simulated:careful", "--sink", "pigeon:x"), "unknown kind"),
         ((DEMO,), "no judge was named"),
         ((DEMO, "--workers", "many"), "argument --workers"),
     ],

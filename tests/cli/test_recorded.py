@@ -78,9 +78,7 @@ def test_gpt4_on_llmbar_gives_the_published_figures(
     model = "gpt-4 (2023, Azure/OpenAI)"
     source = data / "pairs" / "llmbar.jsonl.gz"
     records = data / "judge_outputs" / "llmbar__gpt_4.jsonl.gz"
-    judged = judge(
-        tmp_path, source, records, f"llmbar/{template}", model, "llmbar-comparison"
-    )
+    judged = judge(tmp_path, source, records, f"llmbar/{template}", model, "llmbar-comparison")
     pairs, subsets = llmbar_pairs(data, "llmbar")
     reference = json.loads((data / "reference_figures_dev.json").read_text(encoding="utf-8"))
     expected = next(
@@ -116,7 +114,8 @@ def test_gpt4_on_the_position_bias_sets_is_as_consistent_as_published(
     # The judge's words were recorded; the answers' texts play no part in reading them.
     source.write_text(
         "".join(
-            json.dumps({"id": pair_id, "question": "q", "response_a": "a", "response_b": "b"}) + "\n"
+            json.dumps({"id": pair_id, "question": "q", "response_a": "a", "response_b": "b"})
+            + "\n"
             for pair_id in ids
         )
     )

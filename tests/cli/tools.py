@@ -82,7 +82,7 @@ def answering(status: int, body: Mapping[str, Any]) -> Iterator[str]:
     text = json.dumps(body).encode()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802 - the name is http.server's
+        def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

@@ -141,14 +141,16 @@ async def test_tokens_are_reserved_and_settled_with_what_was_used() -> None:
     assert asyncio.get_running_loop().time() == pytest.approx(1.0, abs=0.01)
 
 
-async def test_a_request_larger_than_the_bucket_goes_alone_and_the_next_waits_its_debt_off() -> None:
+async def test_a_request_larger_than_the_bucket_goes_alone_and_the_next_waits_its_debt_off() -> (
+    None
+):
     times = await admissions(pacer(Limits(tokens_per_min=6000)), [3000, 98])
     assert times[0] == 0.0
     assert times[1] == pytest.approx((3000 - 588 + 98) / 98, abs=0.01)
 
 
 async def test_a_request_larger_than_a_whole_minute_fails_with_a_sentence_and_never_hangs() -> None:
-    with pytest.raises(ProviderError, match="about 7,000 tokens.*6,000 a minute") as caught:
+    with pytest.raises(ProviderError, match=r"about 7,000 tokens.*6,000 a minute") as caught:
         await pacer(Limits(tokens_per_min=6000)).acquire(7000, 0)
     assert caught.value.kind == "oversized"
 

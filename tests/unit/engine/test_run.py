@@ -105,7 +105,9 @@ async def test_duplicate_ids_fail_and_name_both_places() -> None:
                 Row(item=one, file="in.jsonl", line=1),
                 Row(item=two, file="in.jsonl", line=2),
                 Row(item=one, file="more.jsonl", line=5),
-                Row(item=BadRow(message="no question", field="question"), file="more.jsonl", line=6),
+                Row(
+                    item=BadRow(message="no question", field="question"), file="more.jsonl", line=6
+                ),
                 Row(item=three, file="more.jsonl", line=7),
             ]
 
@@ -323,10 +325,14 @@ async def test_a_stream_that_must_stop_says_so_after_its_outcomes() -> None:
         return ProviderError("quota", "used up") if getattr(call, "pair_id", "") == "p5" else 0.0
 
     got: list[str] = []
+
+    async def collect(engine: Engine) -> None:
+        async for outcome in engine.judge(pairs(30)):
+            got.append(outcome.id)
+
     async with engine_on(ScriptedProvider(script), workers=1) as engine:
         with pytest.raises(RunStopped, match="quota"):
-            async for outcome in engine.judge(pairs(30)):
-                got.append(outcome.id)
+            await collect(engine)
     assert got == ["p0", "p1", "p2", "p3", "p4"]
 
 

@@ -14,6 +14,7 @@ from dikast.engine.model import (
     Message,
     Outcome,
     Pair,
+    Pick,
     Prices,
     Usage,
     Verdict,
@@ -96,7 +97,7 @@ class OneCall:
                 pair_id=pair.id,
             )
             completion = await ask(call)
-            pick = "A" if completion.text == "[[A]]" else "B"
+            pick: Pick = "A" if completion.text == "[[A]]" else "B"
             votes.append(Vote(judge="j", order="ab", pick=pick, key=call.key()))
         return Verdict(id=pair.id, winner="A", votes=tuple(votes))
 
