@@ -24,7 +24,7 @@ FORMAT = 1
 _LIBRARIES = ("aiohttp", "aiolimiter", "msgspec", "orjson", "uvloop")
 
 
-class RunEntry(Record):
+class RunEntry(Record, frozen=True):
     """One run on the output. `ledger` is absent while it runs, and after it was killed."""
 
     status: Status
@@ -41,7 +41,7 @@ class RunEntry(Record):
     versions: dict[str, str] = {}
 
 
-class Manifest(Record):
+class Manifest(Record, frozen=True):
     """Everything a reader of the output needs to know; `runs` is oldest first."""
 
     output: str

@@ -188,9 +188,7 @@ class ProgressWriter:
         from rich.text import Text
 
         console = Console(file=self._stream)
-        with Live(
-            Text(self._line()), console=console, auto_refresh=False, transient=True
-        ) as live:
+        with Live(Text(self._line()), console=console, auto_refresh=False, transient=True) as live:
             while True:
                 await self._clock.sleep(LIVE_EVERY_S)
                 live.update(self._text(Text, console.width), refresh=True)

@@ -39,8 +39,9 @@ def on_signals(handle: Callable[[int, signal.Signals], None]) -> Iterator[None]:
             loop.remove_signal_handler(each)
 
 
-async def first_signal() -> signal.Signals:
-    """Wait for SIGINT or SIGTERM."""
+@contextlib.contextmanager
+def first_signal() -> Iterator[asyncio.Future[signal.Signals]]:
+    """A future of the first SIGINT or SIGTERM; they are caught from here on."""
     got: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
 
     def take(_count: int, which: signal.Signals) -> None:
@@ -48,4 +49,4 @@ async def first_signal() -> signal.Signals:
             got.set_result(which)
 
     with on_signals(take):
-        return await got
+        yield got

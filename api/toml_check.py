@@ -141,9 +141,7 @@ def _check_struct(raw: object, kind: type[msgspec.Struct], path: str) -> None:
         if name not in renamed:
             raise ConfigError(f"{join(path, name)}: unknown field{nearest(name, list(renamed))}")
         _check(value, hints[renamed[name]], join(path, name))
-    required = [
-        field.encode_name for field in msgspec.structs.fields(kind) if field.required
-    ]
+    required = [field.encode_name for field in msgspec.structs.fields(kind) if field.required]
     for name in required:
         if name not in raw:
             raise ConfigError(f"{join(path, name)}: is missing, and it has no default")

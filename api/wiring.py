@@ -119,9 +119,7 @@ def _with_run(run: RunSettings, choices: Choices) -> RunSettings:
     return msgspec.structs.replace(run, **said)
 
 
-def _strategy(
-    settings: Settings, choices: Choices, named: Sequence[str]
-) -> StrategyConfig | None:
+def _strategy(settings: Settings, choices: Choices, named: Sequence[str]) -> StrategyConfig | None:
     """The tree of the configuration, or the preset that the command line (or nobody) names."""
     if not named and choices.strategy is None and choices.template is None:
         if settings.strategy is not None:

@@ -19,7 +19,7 @@ from dikast.providers import OpenAIChatSettings
 CHECK_TIMEOUT_S = 15.0
 
 
-class ProviderFinding(Record):
+class ProviderFinding(Record, frozen=True):
     """What is known of one provider. `problem` is one sentence, absent when all is well."""
 
     name: str
@@ -133,8 +133,7 @@ def _machine(
             {name: getattr(each, name) for name in each.__struct_fields__} for each in found
         ],
         "judges": {
-            name: msgspec.to_builtins(judge)
-            for name, judge in wiring.judges_in(settings).items()
+            name: msgspec.to_builtins(judge) for name, judge in wiring.judges_in(settings).items()
         },
         "strategy": strategy.name,
         "tree": msgspec.to_builtins(settings.strategy),

@@ -128,9 +128,7 @@ def read_outcomes(path: Path) -> list[Outcome]:
         return [decoder.decode(line) for line in lines]
 
 
-def _show(
-    folder: Path, figures: dict[str, Figures], runs: list[RunReport], served: int
-) -> None:
+def _show(folder: Path, figures: dict[str, Figures], runs: list[RunReport], served: int) -> None:
     single, swap = figures["single"], figures["swap"]
     print("SIMULATED judges over real loopback HTTP; no model was asked, nothing was paid.")
     print(
@@ -159,7 +157,9 @@ def _show(
         f"\n{served:,} requests were served; {again:,} of the {runs[1].ledger.calls:,} calls of "
         "swap had been asked by single and came from the call store."
     )
-    print(f"Outcomes, manifests and the call store lie in {folder}/ (every outcome says simulated).")
+    print(
+        f"Outcomes, manifests and the call store lie in {folder}/ (every outcome says simulated)."
+    )
     sys.stdout.flush()
 
 

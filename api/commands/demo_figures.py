@@ -8,7 +8,7 @@ from dikast.engine.model import Outcome, Record, Verdict, Vote
 _Z_95 = 1.959963984540054
 
 
-class Share(Record):
+class Share(Record, frozen=True):
     """`count` of `total`, with its Wilson 95 % interval (E. B. Wilson, JASA 22, 1927).
 
     Where ties count half, `count` has halves, and the interval is a little too wide.
@@ -28,7 +28,9 @@ def share(count: float, total: int) -> Share | None:
     spread = _Z_95 * _Z_95 / total
     middle = (rate + spread / 2) / (1 + spread)
     half = _Z_95 * math.sqrt(rate * (1 - rate) / total + spread / (4 * total)) / (1 + spread)
-    return Share(count=count, total=total, low=max(0.0, middle - half), high=min(1.0, middle + half))
+    return Share(
+        count=count, total=total, low=max(0.0, middle - half), high=min(1.0, middle + half)
+    )
 
 
 def percent(value: Share | None) -> str:
@@ -39,7 +41,7 @@ def percent(value: Share | None) -> str:
     return f"{rate * 100:.1f} % [{value.low * 100:.1f}, {value.high * 100:.1f}]"
 
 
-class Figures(Record):
+class Figures(Record, frozen=True):
     """What the demo compares; see the tie rule in its output."""
 
     right_of_all: Share | None

@@ -3,8 +3,10 @@
 import argparse
 import asyncio
 import contextlib
+import functools
 import signal
 import sys
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -12,7 +14,7 @@ import msgspec
 from dikast import status, wiring
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
-from dikast.engine.errors import ConfigError, DikastError, RunStopped
+from dikast.engine.errors import ConfigError, DikastError, SinkError
 from dikast.engine.ports import PacerStats, Sink, Source
 from dikast.engine.run import Engine, RunReport
 from dikast.logging import LogObserver, build_logger
@@ -51,9 +53,10 @@ async def run(args: argparse.Namespace) -> int:
     progress = Progress(clock)
     log = LogObserver(build_logger(args.log_level, args.log_format), args.log_level)
     store = wiring.store_path(settings, output.path)
-    async with wiring.build_engine(
-        settings, store=store, observers=(progress, log), clock=clock
-    ) as engine:
+    engine = wiring.build_engine(settings, store=store, observers=(progress, log), clock=clock)
+    # Signals are caught from here on: what is opened below is also closed in order.
+    async with engine, contextlib.AsyncExitStack() as stack:
+        stack.enter_context(on_signals(_on_signal(args, engine, settings.run.drain_s)))
         if args.fresh and (kept := output.set_aside()) is not None:
             _say(args, f"kept the old output as {kept}")
         resume = output.resume(engine.spec, engine.spec_tree)
@@ -62,9 +65,8 @@ async def run(args: argparse.Namespace) -> int:
             _say(args, f"resuming {output.where}: {_resumed(resume)}")
         progress.total = count_rows(args.pairs, settings.run.limit)
         sink = wiring.open_sinks(output, args.sink, resume=resume, ordered=args.ordered)
-        async with contextlib.AsyncExitStack() as stack:
-            stack.push_async_callback(_close, sink)
-            report = await _account(args, settings, engine, output, source, sink, resume, progress)
+        stack.push_async_exit(functools.partial(_close, sink))
+        report = await _account(args, settings, engine, output, source, sink, resume, progress)
     code = status.of_report(report)
     _tell(args, output, report, code, simulated=progress.simulated or engine.simulated)
     return code
@@ -90,7 +92,7 @@ async def _account(
         simulated=engine.simulated,
     )
     try:
-        async with _watched(args, engine, progress, settings.run.drain_s):
+        async with _drawn(args, engine, progress):
             report = await engine.run(
                 source,
                 sink,
@@ -106,23 +108,18 @@ async def _account(
     return report
 
 
-async def _close(sink: Sink) -> None:
+async def _close(sink: Sink, kind: type[BaseException] | None, *_: object) -> None:
     """Close the sink; an error that it has told before is not told twice."""
-    with contextlib.suppress(DikastError) if sys.exc_info()[0] else contextlib.nullcontext():
+    with contextlib.suppress(SinkError) if kind is not None else contextlib.nullcontext():
         await sink.aclose()
 
 
-@contextlib.asynccontextmanager
-async def _watched(
-    args: argparse.Namespace, engine: Engine, progress: Progress, drain_s: float
-) -> Any:
-    """Signals drain and then cancel; progress is drawn, if wanted, while the run goes on."""
+def _on_signal(
+    args: argparse.Namespace, engine: Engine, drain_s: float
+) -> Callable[[int, signal.Signals], None]:
+    """The first signal drains, the second cancels."""
 
-    def state() -> tuple[list[PacerStats], int]:
-        snapshot = engine.snapshot()
-        return snapshot.pacers, snapshot.in_flight
-
-    def on_signal(count: int, which: signal.Signals) -> None:
+    def handle(count: int, which: signal.Signals) -> None:
         if count == 1:
             _say(
                 args,
@@ -134,18 +131,29 @@ async def _watched(
             _say(args, f"{which.name}: cancelling what is in flight")
             engine.cancel(f"interrupted by {which.name}")
 
+    return handle
+
+
+@contextlib.asynccontextmanager
+async def _drawn(
+    args: argparse.Namespace, engine: Engine, progress: Progress
+) -> AsyncIterator[None]:
+    """Progress is drawn, if wanted, while the run goes on."""
+
+    def state() -> tuple[list[PacerStats], int]:
+        snapshot = engine.snapshot()
+        return snapshot.pacers, snapshot.in_flight
+
     progress.start()
-    drawing = None
-    if not args.quiet:
-        writer = ProgressWriter(progress, progress.clock, sys.stderr, state)
-        drawing = asyncio.create_task(writer.run())
+    if args.quiet:
+        yield
+        return
+    drawing = asyncio.create_task(ProgressWriter(progress, progress.clock, sys.stderr, state).run())
     try:
-        with on_signals(on_signal):
-            yield
+        yield
     finally:
-        if drawing is not None:
-            drawing.cancel()
-            await asyncio.gather(drawing, return_exceptions=True)
+        drawing.cancel()
+        await asyncio.gather(drawing, return_exceptions=True)
 
 
 def _resumed(scan: OutputScan) -> str:
@@ -171,7 +179,7 @@ def _tell(
             print(line, file=sys.stderr)
     if report.stopped is not None and code not in (status.OK, status.FAILURES):
         hint = "" if report.stopped == "auth" else "; the same command resumes"
-        _say_stop(RunStopped("interrupted", report.message or report.stopped).message + hint)
+        _say_stop((report.message or report.stopped) + hint)
     if args.json:
         print(msgspec.json.encode(summary(report, output, code, simulated=simulated)).decode())
 

@@ -32,15 +32,17 @@ async def run(args: argparse.Namespace) -> int:
         )
     except OSError as error:
         raise InputError(f"cannot listen on {args.host}:{args.port}: {error.strerror}") from error
-    print(server.url, flush=True)
-    print(
-        f"dikast: simulated judge at {server.url} (every answer is simulated); Ctrl-C ends it",
-        file=sys.stderr,
-    )
-    try:
-        await first_signal()
-    finally:
-        await server.aclose()
+    # Whoever reads the address may send the signal at once: it must be caught by then.
+    with first_signal() as stop:
+        print(server.url, flush=True)
+        print(
+            f"dikast: simulated judge at {server.url} (every answer is simulated); Ctrl-C ends it",
+            file=sys.stderr,
+        )
+        try:
+            await stop
+        finally:
+            await server.aclose()
     stats = server.stats()
     print(
         f"dikast: simulated judge served {stats.requests:,} requests, {stats.refused:,} of them "
