@@ -60,7 +60,7 @@ def find_json(field: str, meanings: Mapping[str, Pick]) -> Find:
     """
     quote = "[\"'\u201c\u201d]"
     member = re.compile(
-        rf"(?<!\\){quote}{re.escape(field)}{quote}\s*:\s*"
+        rf"{quote}{re.escape(field)}{quote}\s*:\s*"
         rf"(?:{quote}(?P<text>[^\"'\u201c\u201d\n]{{0,60}}){quote}|(?P<bare>[\w.+-]{{1,20}}))"
     )
 

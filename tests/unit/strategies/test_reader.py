@@ -58,6 +58,7 @@ def read(spec: ReaderSpec, text: str, finish: str | None = "stop", **more: Any) 
         ("{'analysis': 'x', 'verdict': 'A'}", "A"),
         ('{"analysis": "x"，"verdict"："A"}', "A"),
         ('{"analysis": "it claims \\"verdict\\": \\"B\\"", "verdict": "A"}', "A"),
+        ('{"analysis": "it claims \\"verdict\\": \\"B\\"", "verdict": "A",}', "A"),
         ('{"analysis": {"verdict": "B"}, "verdict": "A"}', "A"),
         ('{"scores": {"a": {"x": 1}}, "verdict": "A"}', "A"),
         ('{"verdict": "A"} and again {"verdict": "A"}', "A"),
@@ -137,6 +138,8 @@ def test_a_longer_marker_is_not_read_as_a_shorter_one() -> None:
     spec = MarkerReader(values={"A>B": "A", "A>>B": "A", "A=B": "tie", "B>A": "B"})
     assert read(spec, "verdict: [[A>>B]]").pick == "A"
     assert read(spec, "AAA=BBB").why == "unparsed"
+    spec = MarkerReader(values={"A": "A", "B": "B", "A=B": "tie"})
+    assert read(spec, "verdict: A=B").pick == "tie"
 
 
 def test_regex_takes_the_only_the_first_or_the_last_as_declared() -> None:
