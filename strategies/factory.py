@@ -5,7 +5,7 @@ nothing registers itself. Knows judges by name and templates through a loader, n
 """
 
 from collections.abc import Mapping
-from typing import Any, Union
+from typing import Any, Union, cast
 
 import msgspec
 
@@ -92,13 +92,14 @@ def _check_kinds(data: object, place: str) -> None:
         raise ConfigError(
             f'{place}: must be a table such as {{ kind = "pairwise", judge = "..." }}'
         )
-    kind = data.get("kind")
+    table = cast(Mapping[str, object], data)
+    kind = table.get("kind")
     if kind is None:
         raise ConfigError(f"{place}: kind is missing; known are {', '.join(map(repr, KINDS))}")
     if kind not in KINDS:
         raise ConfigError(f"{place}.kind = {kind!r}: {nearest(str(kind), KINDS)}")
-    if "inner" in data:
-        _check_kinds(data["inner"], f"{place}.inner")
+    if "inner" in table:
+        _check_kinds(table["inner"], f"{place}.inner")
 
 
 def preset(name: str, judge: str, template: str = AUTO) -> StrategyConfig:

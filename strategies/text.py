@@ -10,9 +10,7 @@ import re
 # Full-width forms U+FF01..U+FF5E are ASCII 0x21..0x7E moved by a constant; U+3000 is the space.
 _NARROW = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
 
-_THOUGHT = re.compile(r"<(think|thinking)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_THOUGHT_OPENS = re.compile(r"<(?:think|thinking)>", re.IGNORECASE)
-_THOUGHT_ENDS = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
+_THOUGHT_TAG = re.compile(r"<(/?)(?:think|thinking)>", re.IGNORECASE)
 
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
 _OTHER_WORD = re.compile("[^\\W\\d_\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
@@ -36,15 +34,22 @@ def blank_thoughts(text: str) -> tuple[str, bool]:
     """
     if "<" not in text:
         return text, False
-    blanked = _THOUGHT.sub(_spaces, text)
-    ends = [match.end() for match in _THOUGHT_ENDS.finditer(blanked)]
-    if ends:
-        blanked = " " * ends[-1] + blanked[ends[-1] :]
-    return blanked, _THOUGHT_OPENS.search(blanked) is not None
-
-
-def _spaces(match: re.Match[str]) -> str:
-    return " " * (match.end() - match.start())
+    opened: int | None = None
+    spans: list[tuple[int, int]] = []
+    for tag in _THOUGHT_TAG.finditer(text):
+        if not tag[1]:
+            opened = tag.start() if opened is None else opened
+        elif opened is not None:
+            spans.append((opened, tag.end()))
+            opened = None
+        else:
+            spans = [(0, tag.end())]
+    parts: list[str] = []
+    position = 0
+    for start, end in spans:
+        parts += (text[position:start], " " * (end - start))
+        position = end
+    return "".join((*parts, text[position:])), opened is not None
 
 
 def mostly_chinese(text: str) -> bool:

@@ -52,6 +52,8 @@ def read(spec: ReaderSpec, text: str, finish: str | None = "stop", **more: Any) 
         ('<think>maybe {"verdict": "B"}</think>{"verdict": "A"}', "A"),
         ('maybe {"verdict": "B"}</think>\n{"verdict": "A"}', "A"),
         ('<THINK>[[B]]</THINK> {"verdict": "A"}', "A"),
+        ('<think>{"verdict": "B"}<think>{"verdict": "B"}</think>x</think>{"verdict": "A"}', "A"),
+        ('<thinking>{"verdict": "B"}</thinking> so <think>hm</think> {"verdict": "A"}', "A"),
         ('{"analysis": "x", "verdict": "A",}', "A"),
         ('{"analysis": "it said "hi" twice", "verdict": "A"}', "A"),
         ('{"analysis": "line\nbreak", "verdict": "A"}', "A"),
@@ -98,6 +100,16 @@ def test_json_without_one_clear_verdict_is_unparsed(text: str) -> None:
     got = read(JsonReader(), text)
     assert (got.pick, got.why) == ("none", "unparsed")
     assert got.detail
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize(
+    "text",
+    ["<think>" * 20_000, '{"a":' * 20_000, '{"' * 50_000, "[[" * 50_000, "answer is " * 9_000],
+)
+def test_hostile_repetition_is_read_without_delay(kind: str, text: str) -> None:
+    # Quadratic reading of any of these would take ten seconds and more, and stall the loop.
+    assert read(KINDS[kind], text).pick == "none"
 
 
 def test_json_values_and_field_are_the_templates_own() -> None:
