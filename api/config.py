@@ -13,7 +13,7 @@ nothing: `dikast.wiring` does.
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -23,7 +23,7 @@ from dikast.engine.pacing import Limits
 from dikast.engine.retry import RetryPolicy
 from dikast.providers import ProviderSettings
 from dikast.strategies import StrategyConfig
-from dikast.toml_check import join, nearest, read_table, refuse_secrets
+from dikast.toml_check import join, nearest, read_table, read_union, refuse_secrets
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,7 +31,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class PriceSettings(Section, frozen=True):
-    """US dollars per million tokens of a judge. Without them money is neither counted nor capped."""
+    """US dollars per million tokens. Without them money is neither counted nor capped."""
 
     input: float = 0.0
     """USD per million input tokens."""
@@ -107,7 +107,7 @@ class RetrySettings(Section, frozen=True):
     attempts: int = 5
     """The most attempts for one call."""
     base_s: float = 0.5
-    """Seconds that the back-off starts from; it doubles with each attempt, drawn at random below."""
+    """Seconds that the back-off starts from; it doubles with each attempt, drawn below that."""
     cap_s: float = 30.0
     """Seconds that one back-off never exceeds."""
     total_s: float = 600.0
@@ -207,7 +207,7 @@ def parse_settings(raw: Mapping[str, Any], base_dir: Path = Path()) -> Settings:
         judges=read_table(_table(raw, "judges"), dict[str, JudgeSettings], "judges"),
         templates=read_table(_table(raw, "templates"), dict[str, str], "templates"),
         strategy=(
-            read_table(raw["strategy"], StrategyConfig, "strategy") if "strategy" in raw else None
+            read_union(raw["strategy"], StrategyConfig, "strategy") if "strategy" in raw else None
         ),
         run=read_table(_table(raw, "run"), RunSettings, "run"),
         base_dir=base_dir,
@@ -247,7 +247,7 @@ def _table(raw: Mapping[str, Any], name: str) -> dict[str, Any]:
     table = raw.get(name, {})
     if not isinstance(table, dict):
         raise ConfigError(f"{name}: must be a table, written [{name}] or [{name}.NAME]")
-    return table
+    return cast("dict[str, Any]", table)
 
 
 def read_provider(raw: object, path: str) -> ProviderEntry:
@@ -258,10 +258,11 @@ def read_provider(raw: object, path: str) -> ProviderEntry:
     """
     if not isinstance(raw, dict):
         raise ConfigError(f"{path}: must be a table")
-    fields = set(provider_fields(raw.get("kind")))
+    table = cast("dict[str, Any]", raw)
+    fields = set(provider_fields(table.get("kind")))
     names = {field.encode_name for field in msgspec.structs.fields(LimitSettings)}
-    limits = {name: value for name, value in raw.items() if name in names}
-    rest = {name: value for name, value in raw.items() if name not in names or name in fields}
+    limits = {name: value for name, value in table.items() if name in names}
+    rest = {name: value for name, value in table.items() if name not in names or name in fields}
     for name in rest:
         if fields and name not in fields and name != "kind":
             raise ConfigError(
@@ -270,7 +271,7 @@ def read_provider(raw: object, path: str) -> ProviderEntry:
     if rest.get("api_key_env") == "":  # TOML has no null
         rest["api_key_env"] = None
     return ProviderEntry(
-        settings=read_table(rest, ProviderSettings, path),
+        settings=read_union(rest, ProviderSettings, path),
         limits=read_table(limits, LimitSettings, path),
     )
 

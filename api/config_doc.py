@@ -63,8 +63,13 @@ def type_name(kind: Any) -> str:
         return ", ".join(repr(each) for each in args).replace("'", '"')
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return "table"
-    names = {str: "text", int: "whole number", float: "number", bool: "true/false"}
-    return names.get(kind, "any")
+    words: dict[Any, str] = {
+        str: "text",
+        int: "whole number",
+        float: "number",
+        bool: "true/false",
+    }
+    return words.get(kind, "any")
 
 
 def default_text(field: msgspec.structs.FieldInfo) -> str:
@@ -130,7 +135,7 @@ def render() -> str:
     """The whole reference as Markdown, between its marks."""
     parts = [BEGIN, ""]
     for heading, kind in sections():
-        about = " ".join(inspect.getdoc(kind).split()) if inspect.getdoc(kind) else ""
+        about = " ".join((inspect.getdoc(kind) or "").split())
         parts += [f"### {heading}", "", about, "", table(kind), ""]
     parts.append(END)
     return "\n".join(parts)

@@ -19,7 +19,7 @@ from dikast.engine.events import (
     RunStarted,
     RunStopping,
 )
-from dikast.engine.model import Failed, Outcome, Undecided, Verdict
+from dikast.engine.model import Outcome, Undecided, Verdict
 
 LogFormat = Literal["console", "json"]
 LEVELS: dict[str, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -130,7 +130,7 @@ def pair_line(outcome: Outcome, duration_s: float) -> dict[str, Any]:
         line |= {"result": outcome.winner, "basis": outcome.basis}
     elif isinstance(outcome, Undecided):
         line |= {"result": "undecided", "why": outcome.why}
-    elif isinstance(outcome, Failed):
+    else:
         line |= {"result": "failed", "why": outcome.reason, "message": outcome.message}
     if outcome.simulated:
         line["simulated"] = True

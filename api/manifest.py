@@ -8,10 +8,10 @@ import contextlib
 import os
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -116,7 +116,7 @@ _QUERY_SECRET = re.compile(r"(?i)((?:password|secret|token|api_?key)=)[^&\s]+")
 
 def without_secrets(argv: Sequence[str]) -> tuple[str, ...]:
     """Command-line words with logins in URLs and everything that looks like a key masked."""
-    out = []
+    out: list[str] = []
     for word in argv:
         masked = _URL_LOGIN.sub("***@", word)
         masked = _QUERY_SECRET.sub(r"\1***", masked)
@@ -129,10 +129,11 @@ def spec_differences(old: object, new: object, path: str = "") -> list[str]:
 
     Lists of equal length are compared place by place; a list that grew is told as a whole.
     """
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        out: list[str] = []
+    out: list[str] = []
+    if isinstance(old, dict) and isinstance(new, dict):
+        old, new = cast("dict[str, object]", old), cast("dict[str, object]", new)
         for name in dict.fromkeys((*old, *new)):
-            step = f"{path}.{name}" if path else str(name)
+            step = f"{path}.{name}" if path else name
             if name not in old:
                 out.append(f"{step}: (absent) -> {_short(new[name])}")
             elif name not in new:
@@ -140,12 +141,18 @@ def spec_differences(old: object, new: object, path: str = "") -> list[str]:
             else:
                 out += spec_differences(old[name], new[name], step)
         return out
-    if isinstance(old, list | tuple) and isinstance(new, list | tuple) and len(old) == len(new):
-        out = []
-        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+    before_list, after_list = _as_list(old), _as_list(new)
+    if before_list is not None and after_list is not None and len(before_list) == len(after_list):
+        for index, (before, after) in enumerate(zip(before_list, after_list, strict=True)):
             out += spec_differences(before, after, f"{path}[{index}]")
         return out
     return [] if old == new else [f"{path}: {_short(old)} -> {_short(new)}"]
+
+
+def _as_list(value: object) -> list[object] | None:
+    if isinstance(value, list | tuple):
+        return list(cast("Sequence[object]", value))
+    return None
 
 
 def _short(value: object, size: int = 60) -> str:

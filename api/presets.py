@@ -75,7 +75,8 @@ def shorthand(text: str, providers: Mapping[str, Any]) -> tuple[str, dict[str, A
         return "replay", (table | {"template": template}) if template else table, recorded
     known = [*providers, "openai", "simulated", "replay", "http://HOST/v1"]
     raise ConfigError(
-        f"--judge {text}: there is no provider {name!r}; known are {', '.join(dict.fromkeys(known))}"
+        f"--judge {text}: there is no provider {name!r}; known are "
+        f"{', '.join(dict.fromkeys(known))}"
     )
 
 

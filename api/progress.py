@@ -115,7 +115,7 @@ class Progress:
         return " | ".join(parts)
 
     def _waits(self, pacers: Sequence[PacerStats], now_s: float) -> list[str]:
-        out = []
+        out: list[str] = []
         for each in pacers:
             if each.paused_s > 0:
                 why = self._pauses.get(each.name, (0.0, "retry_after"))[1]
@@ -191,10 +191,10 @@ class ProgressWriter:
         with Live(Text(self._line()), console=console, auto_refresh=False, transient=True) as live:
             while True:
                 await self._clock.sleep(LIVE_EVERY_S)
-                live.update(self._text(Text, console.width), refresh=True)
+                live.update(Text(self._barred(console.width)), refresh=True)
 
-    def _text(self, make: Callable[[str], object], width: int) -> object:
-        return make(f"{bar(self._progress, min(24, width // 4))}{self._line()}")
+    def _barred(self, width: int) -> str:
+        return f"{bar(self._progress, min(24, width // 4))}{self._line()}"
 
     def _line(self) -> str:
         pacers, in_flight = self._state()

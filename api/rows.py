@@ -1,4 +1,4 @@
-"""How many rows an input has, where that is cheap to know: for the progress bar, for nothing else."""
+"""How many rows an input has, where that is cheap to know; only the progress bar asks."""
 
 import os
 from collections.abc import Sequence

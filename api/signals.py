@@ -6,13 +6,13 @@ Used by commands only; a library caller keeps its own signal handling.
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextlib.contextmanager
-def on_signals(handle: Callable[[int, signal.Signals], None]) -> Iterator[None]:
+def on_signals(handle: Callable[[int, signal.Signals], None]) -> Generator[None, None, None]:
     """Call `handle(count, signal)` for each SIGINT or SIGTERM while the context is open.
 
     Args:
@@ -40,7 +40,7 @@ def on_signals(handle: Callable[[int, signal.Signals], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def first_signal() -> Iterator[asyncio.Future[signal.Signals]]:
+def first_signal() -> Generator[asyncio.Future[signal.Signals], None, None]:
     """A future of the first SIGINT or SIGTERM; they are caught from here on."""
     got: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
 

@@ -8,7 +8,7 @@ import difflib
 import re
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -23,7 +23,7 @@ _SECRET_FIELDS = frozenset(("api_key", "apikey", "key", "token", "secret", "pass
 
 
 def read_table(raw: object, kind: type[T], path: str = "") -> T:
-    """`raw` as an instance of `kind`, a msgspec struct type (or a union of tagged ones).
+    """`raw` as an instance of `kind`: a msgspec struct type, or a dict or list of those.
 
     Args:
         raw: what the TOML or JSON parser returned.
@@ -32,6 +32,16 @@ def read_table(raw: object, kind: type[T], path: str = "") -> T:
 
     Raises:
         ConfigError: unknown field, wrong type, missing field or a literal secret, with its path.
+    """
+    found: T = read_union(raw, kind, path)
+    return found
+
+
+def read_union(raw: object, kind: Any, path: str = "") -> Any:
+    """As `read_table`, for what is no single type to a type checker: a union of tagged structs.
+
+    Raises:
+        ConfigError: as `read_table`.
     """
     _check(raw, kind, path)
     try:
@@ -59,13 +69,13 @@ def refuse_secrets(raw: object, path: str = "") -> None:
     Raises:
         ConfigError: with the path of the field and the remedy.
     """
-    if isinstance(raw, Mapping):
-        for name, value in raw.items():
-            if str(name).lower() in _SECRET_FIELDS and isinstance(value, str):
+    if isinstance(raw, dict):
+        for name, value in cast("dict[str, object]", raw).items():
+            if name.lower() in _SECRET_FIELDS and isinstance(value, str):
                 raise ConfigError(_secret(join(path, name)))
             refuse_secrets(value, join(path, name))
-    elif isinstance(raw, list | tuple):
-        for index, value in enumerate(raw):
+    elif isinstance(raw, list):
+        for index, value in enumerate(cast("list[object]", raw)):
             refuse_secrets(value, f"{path}[{index}]")
     elif isinstance(raw, str) and _SECRET.match(raw):
         raise ConfigError(_secret(path))
@@ -90,10 +100,10 @@ def _check(raw: object, kind: Any, path: str) -> None:
     elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         _check_struct(raw, kind, path)
     elif origin in (dict, Mapping) and isinstance(raw, dict):
-        for name, value in raw.items():
+        for name, value in cast("dict[str, object]", raw).items():
             _check(value, get_args(kind)[1], join(path, name))
     elif origin in (list, tuple, Sequence) and isinstance(raw, list):
-        for index, value in enumerate(raw):
+        for index, value in enumerate(cast("list[object]", raw)):
             _check(value, get_args(kind)[0], f"{path}[{index}]")
     else:
         _check_value(raw, kind, path)
@@ -107,7 +117,7 @@ def _check_value(raw: object, kind: Any, path: str) -> None:
 
 
 def _check_union(raw: object, options: tuple[Any, ...], path: str) -> None:
-    structs = [each for each in options if isinstance(each, type) and _is_struct(each)]
+    structs: list[type[msgspec.Struct]] = [each for each in options if _is_struct(each)]
     if not isinstance(raw, dict) or not structs:
         return _check_value(raw, Union[options], path)  # noqa: UP007 - built at run time
     if len(structs) == 1 and structs[0].__struct_config__.tag is None:
@@ -115,7 +125,7 @@ def _check_union(raw: object, options: tuple[Any, ...], path: str) -> None:
     config = structs[0].__struct_config__
     field = config.tag_field or "type"
     tags = {str(each.__struct_config__.tag): each for each in structs}
-    tag = raw.get(field)
+    tag = cast("dict[str, object]", raw).get(field)
     if tag is None:
         raise ConfigError(f"{join(path, field)}: is missing; one of {', '.join(sorted(tags))}")
     if str(tag) not in tags:
@@ -125,8 +135,8 @@ def _check_union(raw: object, options: tuple[Any, ...], path: str) -> None:
     return _check_struct(raw, tags[str(tag)], path)
 
 
-def _is_struct(kind: type) -> bool:
-    return issubclass(kind, msgspec.Struct)
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 def _check_struct(raw: object, kind: type[msgspec.Struct], path: str) -> None:
@@ -135,7 +145,8 @@ def _check_struct(raw: object, kind: type[msgspec.Struct], path: str) -> None:
     hints = get_type_hints(kind)
     renamed = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
     tag_field = kind.__struct_config__.tag_field
-    for name, value in raw.items():
+    table = cast("dict[str, object]", raw)
+    for name, value in table.items():
         if name == tag_field:
             continue
         if name not in renamed:
@@ -143,7 +154,7 @@ def _check_struct(raw: object, kind: type[msgspec.Struct], path: str) -> None:
         _check(value, hints[renamed[name]], join(path, name))
     required = [field.encode_name for field in msgspec.structs.fields(kind) if field.required]
     for name in required:
-        if name not in raw:
+        if name not in table:
             raise ConfigError(f"{join(path, name)}: is missing, and it has no default")
 
 

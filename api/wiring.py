@@ -121,9 +121,9 @@ def _with_run(run: RunSettings, choices: Choices) -> RunSettings:
 
 def _strategy(settings: Settings, choices: Choices, named: Sequence[str]) -> StrategyConfig | None:
     """The tree of the configuration, or the preset that the command line (or nobody) names."""
-    if not named and choices.strategy is None and choices.template is None:
-        if settings.strategy is not None:
-            return settings.strategy
+    unsaid = not named and choices.strategy is None and choices.template is None
+    if unsaid and settings.strategy is not None:
+        return settings.strategy
     judges = list(named or settings.judges)
     if settings.strategy is not None and not named:
         judges = judges_of(settings.strategy)

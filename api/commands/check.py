@@ -99,7 +99,7 @@ def _without(message: str, place: str) -> str:
 
 def _lines(settings: Settings, strategy: Any, found: list[ProviderFinding]) -> list[str]:
     assert settings.strategy is not None
-    out = []
+    out: list[str] = []
     for each in found:
         reach = {None: "not contacted", True: "reachable", False: "not reachable"}[each.reachable]
         out.append(f"provider {each.name}: {each.kind}, {each.where}, key {each.key}, {reach}")

@@ -3,7 +3,7 @@
 import argparse
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -50,7 +50,7 @@ def place(row: Row) -> str:
 
 
 @contextlib.contextmanager
-def _target(where: str) -> Iterator[BinaryIO]:
+def _target(where: str) -> Generator[BinaryIO, None, None]:
     """The output, put in place only when it is whole; "-" is standard output."""
     if where == "-":
         yield sys.stdout.buffer

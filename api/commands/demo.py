@@ -43,7 +43,6 @@ async def run(args: argparse.Namespace) -> int:
     """Judge twice and compare."""
     folder = Path(args.output)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         _clear(folder)
     except OSError as error:
         raise InputError(f"cannot be used: {error.strerror}", file=args.output) from error
@@ -71,6 +70,7 @@ def _output(folder: Path, way: str) -> Path:
 
 def _clear(folder: Path) -> None:
     """Every demo starts anew; only files that a demo writes are removed."""
+    folder.mkdir(parents=True, exist_ok=True)
     for pattern in ("demo-single.jsonl*", "demo-swap.jsonl*", "demo-calls.sqlite*"):
         for path in folder.glob(pattern):
             path.unlink()

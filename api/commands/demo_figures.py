@@ -1,4 +1,4 @@
-"""The demo's few figures: shares with Wilson intervals. Pure; sees outcomes and their labels only."""
+"""The demo's few figures: shares with Wilson intervals. Pure; sees outcomes and labels only."""
 
 import math
 from collections.abc import Iterable

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import msgspec
@@ -137,7 +137,7 @@ def _on_signal(
 @contextlib.asynccontextmanager
 async def _drawn(
     args: argparse.Namespace, engine: Engine, progress: Progress
-) -> AsyncIterator[None]:
+) -> AsyncGenerator[None, None]:
     """Progress is drawn, if wanted, while the run goes on."""
 
     def state() -> tuple[list[PacerStats], int]:

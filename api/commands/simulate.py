@@ -9,7 +9,7 @@ import os
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dikast import wiring
 from dikast.engine.errors import ConfigError, InputError
@@ -62,7 +62,7 @@ def _file_table(path: str) -> dict[str, Any]:
     table = raw.get("server")
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: there is no table [server]")
-    return table
+    return cast("dict[str, Any]", table)
 
 
 def set_field(table: dict[str, Any], text: str) -> None:
@@ -76,9 +76,10 @@ def set_field(table: dict[str, Any], text: str) -> None:
         raise ConfigError(f"--set {text}: must be FIELD=VALUE, such as accuracy=0.9")
     *outer, last = name.strip().split(".")
     for step in outer:
-        table = table.setdefault(step, {})
-        if not isinstance(table, dict):
+        inner: object = table.setdefault(step, {})
+        if not isinstance(inner, dict):
             raise ConfigError(f"--set {text}: {step} is not a table")
+        table = cast("dict[str, Any]", inner)
     try:
         table[last] = tomllib.loads(f"x = {value}")["x"]
     except tomllib.TOMLDecodeError:

@@ -53,7 +53,7 @@ def test_an_unknown_command_is_one_sentence(cli: Cli) -> None:
 
 
 def test_convert_writes_own_pairs_and_names_bad_rows(cli: Cli, tmp_path: Path) -> None:
-    rows = [
+    rows: list[dict[str, object]] = [
         {"prompt": "q", "chosen": "good", "rejected": "bad"},
         {"prompt": "q", "chosen": "good", "rejected": 3},
         {"prompt": "q2", "chosen": "good", "rejected": "bad"},

@@ -37,9 +37,7 @@ def test_rates_eta_and_money_are_told() -> None:
 
     line = progress.line(in_flight=7)
 
-    assert line == (
-        "60/100 pairs | 4.0 pairs/s | 8.0 calls/s | 7 in flight | $0.0800 | ETA 10 s"
-    )
+    assert line == ("60/100 pairs | 4.0 pairs/s | 8.0 calls/s | 7 in flight | $0.0800 | ETA 10 s")
 
 
 def test_failed_undecided_retried_and_stored_are_told_apart() -> None:
@@ -47,13 +45,9 @@ def test_failed_undecided_retried_and_stored_are_told_apart() -> None:
     progress(PairDone(outcome=Failed(id="1", reason="timeout", message="m"), duration_s=1))
     progress(PairDone(outcome=Undecided(id="2", why="unparsed"), duration_s=1))
     progress(
-        CallRetried(
-            key="k", pacer="p", pair_id="1", kind="rate", attempt=1, wait_s=1, spent=False
-        )
+        CallRetried(key="k", pacer="p", pair_id="1", kind="rate", attempt=1, wait_s=1, spent=False)
     )
-    progress(
-        CallDone(key="k", pacer="p", pair_id="1", latency_s=0, from_store=True, cost_usd=0.5)
-    )
+    progress(CallDone(key="k", pacer="p", pair_id="1", latency_s=0, from_store=True, cost_usd=0.5))
     clock.now_s += 1
 
     line = progress.line()
@@ -111,7 +105,7 @@ def test_durations_are_for_people(seconds: float, text: str) -> None:
 async def test_elsewhere_than_on_a_terminal_plain_lines_are_written() -> None:
     clock = ManualClock()
 
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     stream = io.StringIO()
@@ -119,13 +113,13 @@ async def test_elsewhere_than_on_a_terminal_plain_lines_are_written() -> None:
 
     async def sleep_thrice(seconds: float) -> None:
         if clock.now_s >= 10:
-            raise Stop
+            raise StopError
         await sleep(seconds)
 
     clock.sleep = sleep_thrice  # type: ignore[method-assign]
     progress = Progress(clock)
     progress.start()
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         await asyncio.wait_for(
             ProgressWriter(progress, clock, stream, lambda: ((), 3)).run(), timeout=5
         )
