@@ -46,7 +46,7 @@ class LmdbStore:
     """LMDB with the batching of `SqliteStore`: for this comparison only."""
 
     def __init__(self, path: Path, *, sync: bool) -> None:
-        import lmdb
+        import lmdb  # type: ignore[import-not-found, unused-ignore]  # pyright: ignore[reportMissingImports]
 
         self._env: Any = lmdb.open(str(path), map_size=1 << 34, sync=sync, metasync=False)
         self._pending: dict[bytes, bytes] = {}

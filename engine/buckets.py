@@ -136,7 +136,8 @@ class LearnedRate:
         self._level = min(self._burst, max(1.0, self.per_s * pause_s))
 
     def _refill(self) -> None:
-        if self.per_s is None:
+        per_s = self.per_s
+        if per_s is None:
             return
         now_s = self._clock.now()
         elapsed_s = now_s - self._last_s
@@ -144,9 +145,9 @@ class LearnedRate:
             return
         self._last_s = now_s
         early = now_s - self._since_s < self.EARLY_S
-        growth = self.GROWTH_EARLY if early else self.GROWTH_LATE
-        self.per_s *= growth**elapsed_s
-        self._level = min(self._burst, self._level + elapsed_s * self.per_s)
+        growth: float = self.GROWTH_EARLY if early else self.GROWTH_LATE
+        self.per_s = per_s = per_s * growth**elapsed_s
+        self._level = min(self._burst, self._level + elapsed_s * per_s)
 
     def wait_s(self) -> float:
         """Seconds until a request may go; 0 means now."""

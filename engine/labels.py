@@ -37,7 +37,7 @@ def label_of(obj: Mapping[str, Any], names: tuple[str, ...], *, numbers: bool) -
     for name in names:
         if (value := obj.get(name)) is not None:
             return winner_of(name, value, numbers=numbers)
-    marked = [winner for name, winner in _COLUMNS if obj.get(name) in (1, True, "1")]
+    marked: list[Winner] = [winner for name, winner in _COLUMNS if obj.get(name) in (1, True, "1")]
     if marked:
         return marked[0] if len(marked) == 1 else None
     return _majority(obj) if numbers else None
@@ -66,7 +66,7 @@ def winner_of(name: str, value: Any, *, numbers: bool) -> Winner:
 
 
 def _majority(obj: Mapping[str, Any]) -> Winner | None:
-    votes = Counter(
+    votes: Counter[Winner | None] = Counter(
         winner_of(name, value, numbers=True)
         for name, value in obj.items()
         if _ANNOTATOR.fullmatch(name) and value is not None

@@ -41,7 +41,7 @@ class FanoutSink:
         Raises:
             SinkError: one broke under "stop", or none is left under "drop".
         """
-        errors = []
+        errors: list[tuple[Sink, SinkError]] = []
         for sink in list(self._sinks):
             try:
                 await sink.write(outcome)
@@ -51,7 +51,7 @@ class FanoutSink:
 
     async def flush(self) -> None:
         """Flush all. Raises `SinkError` as `write` does."""
-        errors = []
+        errors: list[tuple[Sink, SinkError]] = []
         for sink in list(self._sinks):
             try:
                 await sink.flush()

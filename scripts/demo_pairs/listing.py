@@ -74,7 +74,7 @@ def _sorting(rng: random.Random, index: int, lang: str) -> Item:
         (long if long_wrong else short).format(joiner.join(spoiled)),
         "{wrong} has two neighbours in the wrong order",
         answer,
-        meta={"values": values, "answer": answer},
+        meta={"values": list(values), "answer": answer},
     )
 
 

@@ -199,7 +199,11 @@ def test_the_size_cap_holds_wherever_the_chunks_are_cut(bite: int, length: int) 
     data = b'{"a":1}\n"' + b'\\"' * length + b'"\n{"b":2}\n'
     for text in (data, b"[" + data.strip().replace(b"\n", b",") + b"]"):
         stream = io.BytesIO(text)
-        chunks = read_items(lambda _, s=stream: s.read(bite), row_bytes_max=40, file="f")
+
+        def read(_: int, stream: io.BytesIO = stream) -> bytes:
+            return stream.read(bite)
+
+        chunks = read_items(read, row_bytes_max=40, file="f")
         items = [item for chunk in chunks for item in chunk]
         assert [item.number for item in items] == [1, 2, 3]
         assert isinstance(items[1].raw, Flaw) == (2 * length + 2 > 40)

@@ -56,7 +56,7 @@ class ScriptedProvider:
         self.peak = max(self.peak, self.in_flight)
         try:
             answer = self.script(call, self.asked[key])
-            if isinstance(answer, float):
+            if isinstance(answer, int | float):
                 if answer:
                     await asyncio.sleep(answer)
                 answer = Completion(text="[[A]]", usage=Usage(input=100, output=10))

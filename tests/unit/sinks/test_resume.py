@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dikast.engine.errors import InputError, SinkError
 from dikast.engine.model import Failed, Outcome, Undecided, Verdict
-from dikast.sinks import JsonlSink, OutputScan, files, scan_output
+from dikast.sinks import JsonlSink, OutputScan, scan_output
 
 
 def lines_of(outcomes: list[Outcome]) -> bytes:
@@ -206,7 +206,7 @@ def test_a_compaction_that_fails_at_any_step_leaves_the_old_output(
             return real(*args, **more)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, step, broken)
+    monkeypatch.setattr(os, step, broken)
     with pytest.raises(SinkError, match="No space left"):
         JsonlSink(path, resume=scan)
     monkeypatch.undo()
