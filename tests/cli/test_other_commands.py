@@ -143,3 +143,15 @@ def test_an_unexpected_error_is_one_sentence_unless_debug_is_asked_for(
     monkeypatch.setenv("DIKAST_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         cli("convert", source)
+
+
+def test_the_program_in_the_readme_runs() -> None:
+    root = Path(__file__).resolve().parents[2]
+    _, _, rest = (root / "README.md").read_text("utf-8").partition("```python\n")
+    program, _, _ = rest.partition("```")
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root
+    )
+
+    assert ran.stdout.startswith("1 Verdict(")
