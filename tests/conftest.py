@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from hypothesis import settings
 
 from tests.sim.vloop import VirtualLoop
+
+# The same examples every time, and no verdict on how fast a busy machine runs them.
+settings.register_profile("dikast", deadline=None, derandomize=True, database=None)
+settings.load_profile("dikast")
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
