@@ -4,6 +4,7 @@ A terminal gets one live line, everything else a plain line every few seconds. L
 outside: knows no strategy, no provider and no key, and a run without it is the same run.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
@@ -119,7 +120,7 @@ class Progress:
         for each in pacers:
             if each.paused_s > 0:
                 why = self._pauses.get(each.name, (0.0, "retry_after"))[1]
-                out.append(f"waiting {duration(each.paused_s)} for key {each.name} ({why})")
+                out.append(f"waiting {_left(each.paused_s)} for key {each.name} ({why})")
             elif each.waiting:
                 reason = max(each.waiting, key=lambda name: each.waiting[name])
                 if each.waiting[reason]:
@@ -127,7 +128,7 @@ class Progress:
         if not pacers:
             for name, (until_s, why) in self._pauses.items():
                 if until_s > now_s:
-                    out.append(f"waiting {duration(until_s - now_s)} for key {name} ({why})")
+                    out.append(f"waiting {_left(until_s - now_s)} for key {name} ({why})")
         return out
 
     def __repr__(self) -> str:
@@ -136,6 +137,10 @@ class Progress:
 
 def _rate(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def _left(seconds: float) -> str:
+    return duration(math.ceil(seconds))
 
 
 def duration(seconds: float) -> str:
