@@ -9,12 +9,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dikast.engine.errors import ConfigError, StoreError
 from dikast.engine.model import Completion
 from dikast.engine.store import MemoryStore, SqliteStore, open_store
+from dikast.engine.storefile import StoreFile, key_bytes
 
 KEY, OTHER = "a" * 32, "b" * 32
+
+
+def _cursor(store: SqliteStore) -> sqlite3.Cursor:
+    assert store._file is not None
+    return store._file._cursor
 
 
 async def test_a_put_waits_for_the_commit_and_a_get_sees_it_before(tmp_path: Path) -> None:
@@ -24,10 +32,13 @@ async def test_a_put_waits_for_the_commit_and_a_get_sees_it_before(tmp_path: Pat
     await asyncio.sleep(1.0)
     assert not put.done()
     assert store.get(KEY) is not None
+    await other.put(OTHER, Completion(text="y"))
     assert other.get(KEY) is None  # not durable yet: nobody else may build on it
     await asyncio.sleep(4.5)
     assert put.done()
+    await other.put("c" * 32, Completion(text="z"))  # a commit looks at what others wrote
     assert other.get(KEY) is not None
+    assert store.get(OTHER) is not None
     await store.aclose()
     await other.aclose()
 
@@ -65,8 +76,8 @@ async def test_a_full_disk_fails_every_put_of_the_batch_and_stores_none(tmp_path
     path = tmp_path / "calls.db"
     store = SqliteStore(path)
     await store.put(KEY, Completion(text="small"))
-    pages = store._cursor.execute("PRAGMA page_count").fetchone()[0]
-    store._cursor.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own way to be full
+    pages = _cursor(store).execute("PRAGMA page_count").fetchone()[0]
+    _cursor(store).execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own way to be full
     big = Completion(text="x" * 100_000)
     results = await asyncio.gather(
         store.put(OTHER, big), store.put("c" * 32, big), return_exceptions=True
@@ -75,7 +86,7 @@ async def test_a_full_disk_fails_every_put_of_the_batch_and_stores_none(tmp_path
         f"{path}: the disk is full; free some space and run the same again"
     ] * 2
     assert store.get(OTHER) is None
-    store._cursor.execute("PRAGMA max_page_count = 1000000")
+    _cursor(store).execute("PRAGMA max_page_count = 1000000")
     await store.put(OTHER, big)  # it goes on once there is space
     assert store.get(KEY) is not None
     assert store.get(OTHER) is not None
@@ -116,7 +127,7 @@ async def test_a_damaged_row_is_an_error_and_not_a_miss(tmp_path: Path) -> None:
     path = tmp_path / "calls.db"
     store = SqliteStore(path)
     await store.put(KEY, Completion(text="x"))
-    store._cursor.execute("UPDATE completion SET value = x'c1'")
+    _cursor(store).execute("UPDATE log SET value = x'c1'")
     with pytest.raises(StoreError, match="damaged"):
         store.get(KEY)
     await store.aclose()
@@ -141,6 +152,69 @@ async def test_open_store_knows_paths_and_schemes(tmp_path: Path) -> None:
         await store.aclose()
     with pytest.raises(ConfigError, match="redis"):
         open_store("redis://localhost")
+
+
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 1), st.lists(st.integers(0, 400), max_size=300)), max_size=8
+    )
+)
+@settings(max_examples=15, deadline=None)
+def test_rows_are_found_in_memory_in_the_index_and_after_a_crash_alike(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, list[int]]]
+) -> None:
+    path = tmp_path_factory.mktemp("file") / "calls.db"
+    model: dict[bytes, bytes] = {}
+    files = [StoreFile(path, run_rows=100), StoreFile(path, run_rows=150)]
+    for turn, (who, numbers) in enumerate(steps):
+        rows = [(key_bytes(str(n)), b"%d-%d" % (turn, n)) for n in dict.fromkeys(numbers)]
+        files[who].append(rows)
+        model.update(rows)
+        assert all(files[who].get(key) == value for key, value in model.items())
+        if turn % 3 == 2:  # opened anew in the middle of whatever the others have begun
+            files[who].close()
+            files[who] = StoreFile(path, run_rows=100)
+            assert all(files[who].get(key) == value for key, value in model.items())
+    assert all(file.get(key_bytes("never")) is None for file in files)
+    for file in files:
+        file.append([])
+        assert all(file.get(key) == value for key, value in model.items())
+        file.close()
+
+
+def test_a_run_enters_the_index_slice_by_slice_and_memory_stays_bounded(tmp_path: Path) -> None:
+    file = StoreFile(tmp_path / "calls.db", run_rows=3000)
+    keys = [key_bytes(str(number)) for number in range(20_000)]
+    for start in range(0, len(keys), 250):
+        file.append([(key, key) for key in keys[start : start + 250]])
+        assert len(file._recent) + len(file._merging) <= 3 * 3000
+    assert file._indexed_to > 10_000
+    assert all(file.get(key) == key for key in keys)
+    file.close()
+    again = StoreFile(tmp_path / "calls.db")
+    assert 0 < len(again._recent) < 10_000
+    assert all(again.get(key) == key for key in keys)
+    again.close()
+
+
+def test_two_keys_that_fold_into_the_same_place_are_never_mistaken(tmp_path: Path) -> None:
+    file = StoreFile(tmp_path / "calls.db")
+    fold = 0x9E3779B97F4A7C15
+    one = (0).to_bytes(8, "big") + fold.to_bytes(8, "big")
+    two = (1).to_bytes(8, "big") + (0).to_bytes(8, "big")
+    file.append([(one, b"1")])
+    assert file.get(two) is None
+    file.append([(two, b"2")])
+    assert file.get(two) == b"2"
+    assert file.get(one) is None  # a miss, paid again; never another call's answer
+    file.close()
+
+
+def test_any_text_can_be_a_key() -> None:
+    keys = ["a" * 32, "A" * 31 + "g", "", "k", "\ud800"]
+    assert len({key_bytes(key) for key in keys}) == len(keys)
+    assert key_bytes("0f" * 16) == b"\x0f" * 16
+    assert all(len(key_bytes(key)) == 16 for key in keys)
 
 
 _WRITER = """
@@ -186,7 +260,7 @@ async def test_every_put_that_returned_survives_kill_dash_nine(tmp_path: Path) -
     for turn, rows in enumerate((1, 300, 2000)):
         acknowledged += _kill_after(_start(path, turn * 1_000_000), rows)
     store = SqliteStore(path)
-    assert store._cursor.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+    assert _cursor(store).execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     for number in acknowledged:
         found = store.get(f"{number:032x}")
         assert found is not None, number
@@ -201,5 +275,5 @@ async def test_two_processes_open_and_write_the_same_new_store_at_once(tmp_path:
     said = [_kill_after(writer, 300) for writer in writers]
     store = SqliteStore(path)
     assert all(store.get(f"{number:032x}") is not None for each in said for number in each)
-    assert store._cursor.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+    assert _cursor(store).execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     await store.aclose()
