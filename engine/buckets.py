@@ -97,15 +97,19 @@ class LearnedRate:
     """
 
     GROWTH_EARLY = 1.02  # a second, in the first EARLY_S seconds after a cut
-    GROWTH_LATE = 1.20  # a second, once the cut lies so far back that the rate must be too low
-    EARLY_S = 10.0
+    GROWTH_GUESSED = 1.50  # a second, after that, while the rate is the first guess
+    GROWTH_MEASURED = 1.20  # a second, after that, once a second episode has measured it
+    EARLY_S = 8.5
     PER_S_MIN = 0.2
+    PER_S_MAX = 100_000.0
+    STEP_MAX_S = 10.0  # an idle key does not grow for hours
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._admitted = 0
         self._since_s = clock.now()
         self.per_s: float | None = None
+        self._late = self.GROWTH_GUESSED
         self._burst = 1.0
         self._level = 0.0
         self._last_s = self._since_s
@@ -124,6 +128,7 @@ class LearnedRate:
             self._burst = max(1.0, self._admitted * 0.9)
             self.per_s = max(self.PER_S_MIN, float(self._admitted))
         else:
+            self._late = self.GROWTH_MEASURED
             span_s = max(now_s - self._since_s, 0.5)
             measured = max(0.0, self._admitted - self._burst) / span_s
             self.per_s = max(
@@ -145,8 +150,9 @@ class LearnedRate:
             return
         self._last_s = now_s
         early = now_s - self._since_s < self.EARLY_S
-        growth: float = self.GROWTH_EARLY if early else self.GROWTH_LATE
-        self.per_s = per_s = per_s * growth**elapsed_s
+        growth = self.GROWTH_EARLY if early else self._late
+        per_s = min(self.PER_S_MAX, per_s * growth ** min(elapsed_s, self.STEP_MAX_S))
+        self.per_s = per_s
         self._level = min(self._burst, self._level + elapsed_s * per_s)
 
     def wait_s(self) -> float:

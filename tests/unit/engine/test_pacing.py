@@ -182,3 +182,21 @@ async def test_a_429_without_retry_after_pauses_longer_each_time() -> None:
         pauses.append(loop.time() - at_s)
         key.release(again)
     assert pauses == pytest.approx([1, 2, 4], abs=0.1)
+
+
+async def test_a_first_guess_that_is_far_too_low_is_left_behind_within_half_a_minute() -> None:
+    server = RateServer(per_s=200, burst=10, latency_s=0.02)
+    key = pacer()
+    await drive(key, server, 3000)
+    before_s = asyncio.get_running_loop().time()
+    took_s = await drive(key, server, 3000) - before_s
+    assert 3000 / took_s >= 0.5 * 200
+
+
+async def test_a_key_that_was_idle_for_a_day_still_works() -> None:
+    server = RateServer(per_s=10, burst=10)
+    key = pacer()
+    await drive(key, server, 30)
+    await asyncio.sleep(86_400)
+    await drive(key, server, 30)
+    assert server.inside_window == 0
