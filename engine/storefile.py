@@ -6,9 +6,9 @@ nothing of completions, futures or the event loop.
 Completions are appended to a table in the order in which they come, which touches few pages. The
 index from key to row would touch one page for every row, for keys are hashes; so the newest rows
 are found through a dict of bounded size, and enter the index in sorted runs, a slice with each
-batch. A process that opens the file reads back the rows which the index does not have yet. Measured at a
-million rows, a call takes a third of the time, and two thirds of the CPU time, of an index kept up
-to date with every row (see docs/decisions/0004-call-store-and-resume.md).
+batch. A process that opens the file reads back the rows which the index does not have yet. At a
+million rows a call was measured to take a third of the time, and two thirds of the CPU time, of
+an index kept up to date with every row (docs/decisions/0004-call-store-and-resume.md).
 """
 
 import contextlib
