@@ -97,7 +97,7 @@ class Gateway:
         """
         key = call.key()
         while True:
-            if self._store is not None and (stored := self._store.get(key)) is not None:
+            if (stored := self._recall(key)) is not None:
                 self._announce_done(call, key, stored, cost_usd=0.0)
                 return stored
             flight = self._flights.get(key)
@@ -154,6 +154,14 @@ class Gateway:
             await self._keep(key, completion)
         self._announce_done(call, key, completion, cost_usd=paid_usd)
         return completion
+
+    def _recall(self, key: str) -> Completion | None:
+        if self._store is None:
+            return None
+        try:
+            return self._store.get(key)
+        except StoreError as error:
+            raise self.stop(RunStopped("store", str(error))) from error
 
     async def _keep(self, key: str, completion: Completion) -> None:
         assert self._store is not None

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from dikast.engine.errors import ProviderError, RunStopped, SinkError
+from dikast.engine.errors import ProviderError, RunStopped, SinkError, StoreError
 from dikast.engine.events import CallRetried, Event, PairDone
 from dikast.engine.ledger import Ledger
 from dikast.engine.model import BadRow, Completion, Failed, Outcome, Pair, Prices, Row, Verdict
@@ -365,3 +365,25 @@ async def test_text_that_is_no_verdict_costs_nobody_else() -> None:
     async with engine_on(ScriptedProvider(lambda call, times: answer)) as engine:
         outcome = await engine.judge_one(pairs(1)[0])
     assert outcome.votes[0].pick == "B"
+
+
+@pytest.mark.parametrize("broken", ["get", "put"])
+async def test_a_broken_store_stops_the_run_and_nothing_is_used_that_is_not_kept(
+    broken: str,
+) -> None:
+    class BrokenStore(MemoryStore):
+        def get(self, key: str) -> Completion | None:
+            if broken == "get":
+                raise StoreError("calls.db: is damaged")
+            return super().get(key)
+
+        async def put(self, key: str, completion: Completion) -> None:
+            raise StoreError("calls.db: the disk is full")
+
+    sink = MemorySink()
+    async with engine_on(ScriptedProvider(), store=BrokenStore(), workers=4) as engine:
+        report = await engine.run(IterableSource(pairs(100)), sink)
+    assert report.stopped == "store"
+    assert sink.outcomes == []
+    assert report.ledger.adds_up()
+    assert report.ledger.not_run == report.ledger.input
