@@ -1,169 +1,154 @@
-"""The gates of a pacer, each a small synchronous object: may one more request go, and if not, when?
+"""The two rates of a key: requests a minute (aiolimiter, unit amounts) and tokens a minute (FIFO).
 
-Used by `engine/pacing.py` only. None of them waits, none of them owns a timer.
+Parts of the pacer; a pair meets them on the way to its provider. Both only answer "how long
+still?" and "taken": the one queue, and the one timer, are the pacer's. Neither knows the other.
 """
+
+import math
 
 from aiolimiter import AsyncLimiter
 
-from dikast.engine.ports import Clock
+# The pace stays this share below a limit, so that clocks which differ a little, and the one request
+# more that fits into a window whose both ends count, do not lead to a refusal.
+PACE_SHARE = 0.98
 
-# Pacing exactly at a limit meets 429s whenever two clocks disagree by a hair.
-HEADROOM = 0.98
-TICK_S = 0.005
-WINDOW_MIN_S = 0.010
-TOKEN_WINDOW_S = 6.0
+# Above fifty requests a second permits are released in batches on this beat: a timer for each would
+# cost more than the call (and uvloop's timers have a grain of 1 ms). The window is twice as long,
+# so that a beat that comes late loses nothing.
+BATCH_S = 0.01
+WINDOW_S = 0.02
+
+# The shortest timer. Waits that rounding makes shorter are rounded up to it.
+TIMER_MIN_S = 0.001
+
+# Seconds of tokens that may be saved up while nothing is sent. A longer burst would be nearer to
+# what providers allow over a minute, but breaks limits that are enforced over shorter windows.
+TOKEN_BURST_S = 10.0
+
+# The gap between requests that go before their turn.
+CREDIT_GAP_S = 0.051
+
+# A hair of room, so that a permit due exactly now is not lost to rounding.
+_HAIR = 1e-6
 
 
 class RequestGate:
-    """Requests per minute through aiolimiter, with unit amounts over one short window.
+    """Evenly spaced permits: aiolimiter over a window of one request, or of 20 ms if that is more.
 
-    The window is one request's interval (or 10 ms where the interval is shorter), because
-    aiolimiter admits a full bucket at once and then the leak besides: with a bucket of a minute's
-    requests the first minute would see twice the limit.
+    aiolimiter admits a full bucket at once and leaks on top; with the bucket as small as this, any
+    window of t seconds admits at most `rate * t + max(1, rate / 50)` requests. It orders waiters
+    by amount and arms a timer for each, so no waiter is ever put into it: it is asked, and taken
+    from only when it has room.
+
+    Args:
+        rate_per_s: requests a second.
+        primed: a request was sent just now, so the first permit is due one interval from now.
+        credit: so many requests may go before their turn, `CREDIT_GAP_S` apart.
     """
 
-    def __init__(self, requests_per_min: float, clock: Clock) -> None:
-        self.requests_per_min = requests_per_min
-        self._clock = clock
-        per_s = requests_per_min * HEADROOM / 60.0
-        self._interval_s = 1.0 / per_s
-        window_s = max(self._interval_s, WINDOW_MIN_S)
-        # The tiny surplus keeps a bucket that leaked for exactly one interval from missing by a
-        # rounding error.
-        self._limiter = AsyncLimiter(per_s * window_s + 1e-9, window_s)
-        self._last_s = float("-inf")
+    __slots__ = ("_credit", "_early", "_last_s", "_limiter", "_wait_s", "rate_per_s")
 
-    def wait_s(self) -> float:
-        """Seconds until it is worth asking again; 0 means that a request may go now."""
-        if self._limiter.has_capacity(1):
+    def __init__(self, rate_per_s: float, *, primed: bool, credit: int = 0) -> None:
+        size = max(1.0, rate_per_s * WINDOW_S)
+        self.rate_per_s = rate_per_s
+        # Scaled by a hair on both sides, the rate stays exact.
+        room = size + _HAIR
+        self._limiter = AsyncLimiter(room, room / rate_per_s)
+        self._wait_s = max(1.0 / rate_per_s, TIMER_MIN_S) if size == 1.0 else BATCH_S
+        self._last_s = -math.inf
+        self._credit = credit
+        self._early = False
+        if primed:
+            self._pour(int(size))
+
+    def wait_s(self, now_s: float) -> float:
+        """Seconds until it is worth asking again; 0.0 when a request may be sent now."""
+        self._early = False
+        if self._limiter.has_capacity():
             return 0.0
-        if self._interval_s < WINDOW_MIN_S:
-            return TICK_S
-        return max(0.001, self._last_s + self._interval_s - self._clock.now())
+        wait_s = self._wait_s
+        if self._credit > 0:
+            wait_s = min(wait_s, CREDIT_GAP_S)
+            if now_s - self._last_s >= wait_s:
+                self._early = True
+                return 0.0
+        return min(max(self._last_s + wait_s - now_s, TIMER_MIN_S), wait_s)
 
-    def take(self) -> None:
-        """Book one request; only right after `wait_s` said 0."""
-        self._last_s = self._clock.now()
-        grant = self._limiter.acquire()
+    def take(self, now_s: float) -> None:
+        """Count a request that is sent now; `wait_s` has just returned 0.0."""
+        self._last_s = now_s
+        if self._early:
+            self._credit -= 1
+        else:
+            self._pour(1)
+
+    def _pour(self, amount: int) -> None:
+        # With room in the bucket `acquire` finishes without suspending, so it can be run to its
+        # end right here: no task, no future, no waiter.
+        acquire = self._limiter.acquire(amount)
         try:
-            grant.send(None)  # there is capacity, so it ends without ever suspending
+            acquire.send(None)
         except StopIteration:
             return
-        grant.close()
-        raise AssertionError("the request gate was asked to admit beyond its capacity")
+        acquire.close()
+        raise AssertionError("the limiter has no room; ask wait_s first")
+
+    def __repr__(self) -> str:
+        return f"RequestGate({self.rate_per_s * 60:.0f} a minute)"
 
 
 class TokenGate:
-    """Tokens per minute: reserve an estimate, settle with the usage; may go into debt.
+    """Tokens a minute, reserved by estimate and settled by use; the level may go below zero.
 
-    The bucket holds six seconds' worth. A request larger than the bucket waits until it is full,
-    then goes alone and leaves a debt that those behind it wait off.
+    A request larger than the whole bucket waits until it is full, goes alone, and leaves a debt
+    that those behind it wait out: the rate holds and nobody hangs.
+
+    Args:
+        tokens_per_min: the limit.
+        now_s: the present; the bucket starts half full.
     """
 
-    def __init__(self, tokens_per_min: float, clock: Clock) -> None:
+    __slots__ = ("_at_s", "_level", "_rate", "capacity", "tokens_per_min")
+
+    def __init__(self, tokens_per_min: int, now_s: float) -> None:
         self.tokens_per_min = tokens_per_min
-        self._clock = clock
-        self._per_s = tokens_per_min * HEADROOM / 60.0
-        self._capacity = self._per_s * TOKEN_WINDOW_S
-        self._level = self._capacity
-        self._last_s = clock.now()
+        self._rate = tokens_per_min * PACE_SHARE / 60.0
+        self.capacity = max(1.0, tokens_per_min * TOKEN_BURST_S / 60.0)
+        self._level = self.capacity / 2
+        self._at_s = now_s
 
-    def _refill(self) -> None:
-        now_s = self._clock.now()
-        self._level = min(self._capacity, self._level + (now_s - self._last_s) * self._per_s)
-        self._last_s = now_s
-
-    def wait_s(self, tokens: int) -> float:
-        """Seconds until `tokens` may go; 0 means now."""
-        self._refill()
-        missing = min(float(tokens), self._capacity) - self._level
-        return missing / self._per_s if missing > 1e-6 else 0.0
+    def wait_s(self, tokens: int, now_s: float) -> float:
+        """Seconds until `tokens` may be reserved; 0.0 for now."""
+        self._flow(now_s)
+        missing = min(float(tokens), self.capacity) - self._level
+        return max(missing / self._rate, TIMER_MIN_S) if missing > _HAIR else 0.0
 
     def take(self, tokens: int) -> None:
-        """Reserve."""
+        """Reserve; `wait_s` has just returned 0.0."""
         self._level -= tokens
 
-    def settle(self, reserved: int, used: int) -> None:
-        """Replace the estimate by what was used."""
-        self._level = min(self._capacity, self._level + reserved - used)
+    def settle(self, reserved: int, used: int, now_s: float) -> None:
+        """Exchange an estimate for what was really used."""
+        self._flow(now_s)
+        self._level = min(self.capacity, self._level + reserved - used)
 
+    def set_limit(self, tokens_per_min: int, now_s: float) -> None:
+        """Change the limit; what is reserved stays reserved."""
+        self._flow(now_s)
+        self.tokens_per_min = tokens_per_min
+        self._rate = tokens_per_min * PACE_SHARE / 60.0
+        self.capacity = max(1.0, tokens_per_min * TOKEN_BURST_S / 60.0)
+        self._level = min(self._level, self.capacity)
 
-class LearnedRate:
-    """A request rate that nobody stated: learned from the first 429, then kept just under it.
+    def at_most(self, tokens: int, now_s: float) -> None:
+        """The provider says that so many are left: believe it when it is less."""
+        self._flow(now_s)
+        self._level = min(self._level, float(tokens))
 
-    Additive-increase/multiplicative-decrease in spirit (Chiu and Jain, 1989), on a rate: after a
-    429 the rate is what was really admitted lately, and it grows again while no 429 comes,
-    slowly at first, faster when the last cut lies far back.
-    """
+    def _flow(self, now_s: float) -> None:
+        gained = (now_s - self._at_s) * self._rate
+        self._level = min(self.capacity, self._level + gained)
+        self._at_s = now_s
 
-    GROWTH_EARLY = 1.02  # a second, in the first EARLY_S seconds after a cut
-    GROWTH_GUESSED = 1.50  # a second, after that, while the rate is the first guess
-    GROWTH_MEASURED = 1.20  # a second, after that, once a second episode has measured it
-    EARLY_S = 8.5
-    PER_S_MIN = 0.2
-    PER_S_MAX = 100_000.0
-    STEP_MAX_S = 10.0  # an idle key does not grow for hours
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._admitted = 0
-        self._since_s = clock.now()
-        self.per_s: float | None = None
-        self._late = self.GROWTH_GUESSED
-        self._burst = 1.0
-        self._level = 0.0
-        self._last_s = self._since_s
-
-    def succeeded(self) -> None:
-        """The provider took a request."""
-        self._admitted += 1
-
-    def cut(self, pause_s: float) -> None:
-        """A 429 episode begins, and nothing is sent for `pause_s`."""
-        now_s = self._clock.now()
-        if self.per_s is None:
-            # What was taken so far is the provider's burst and the leak since the start. Token
-            # buckets commonly hold about one second's worth, so that is the first guess; where
-            # it is wrong, the next episode measures.
-            self._burst = max(1.0, self._admitted * 0.9)
-            self.per_s = max(self.PER_S_MIN, float(self._admitted))
-        else:
-            self._late = self.GROWTH_MEASURED
-            span_s = max(now_s - self._since_s, 0.5)
-            measured = max(0.0, self._admitted - self._burst) / span_s
-            self.per_s = max(
-                self.PER_S_MIN, min(self.per_s * 0.85, measured * 0.97 or self.per_s / 2)
-            )
-        self._admitted = 0
-        self._since_s = now_s + pause_s
-        self._last_s = now_s + pause_s
-        # The provider's bucket fills up during the pause, as far as we know its size.
-        self._level = min(self._burst, max(1.0, self.per_s * pause_s))
-
-    def _refill(self) -> None:
-        per_s = self.per_s
-        if per_s is None:
-            return
-        now_s = self._clock.now()
-        elapsed_s = now_s - self._last_s
-        if elapsed_s <= 0:
-            return
-        self._last_s = now_s
-        early = now_s - self._since_s < self.EARLY_S
-        growth = self.GROWTH_EARLY if early else self._late
-        per_s = min(self.PER_S_MAX, per_s * growth ** min(elapsed_s, self.STEP_MAX_S))
-        self.per_s = per_s
-        self._level = min(self._burst, self._level + elapsed_s * per_s)
-
-    def wait_s(self) -> float:
-        """Seconds until a request may go; 0 means now."""
-        if self.per_s is None:
-            return 0.0
-        self._refill()
-        missing = 1.0 - self._level
-        return max(0.001, missing / self.per_s) if missing > 1e-6 else 0.0
-
-    def take(self) -> None:
-        """Book one request."""
-        if self.per_s is not None:
-            self._level -= 1.0
+    def __repr__(self) -> str:
+        return f"TokenGate({self._level:.0f} of {self.capacity:.0f})"

@@ -174,14 +174,16 @@ class Gateway:
         self, lane: _Lane, call: Call, key: str, tokens: int, priority: int
     ) -> Completion:
         state = RetryState()
-        started_s = self._clock.now()
+        # The time that bounds the retries begins with the first failure: waiting for the key's
+        # capacity is no part of it.
+        failing_since_s: float | None = None
         while True:
             try:
                 return await self._attempt(lane, call, key, tokens, priority, state.attempt)
             except ProviderError as error:
-                verdict = decide(
-                    self._retry, state, error, self._clock.now() - started_s, self._rng
-                )
+                now_s = self._clock.now()
+                failing_since_s = now_s if failing_since_s is None else failing_since_s
+                verdict = decide(self._retry, state, error, now_s - failing_since_s, self._rng)
                 if isinstance(verdict, GiveUp):
                     error.attempts = verdict.attempts
                     self._give_up(lane, call, key, error)

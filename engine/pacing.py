@@ -1,185 +1,267 @@
 """When a call may be sent. One pacer per provider and key knows all its limits together.
 
-A call comes here from the gateway before each attempt and returns here after it. Four gates in a
-fixed order: a pause of the whole key (Retry-After, or headers that say "none left"), concurrency
-(slow start, one cut per 429 episode), requests, tokens. All of them are looked at in one
-synchronous step, `_gate`, and taken in one synchronous step, `_admit`: no permit is held while
-waiting for another. Waiters are served by priority (older pairs first), then first come; only the
-head is ever woken, by one timer or by a release. Knows nothing of HTTP, calls or strategies.
+A call comes here from the gateway before each attempt and returns here after it. The gates, in a
+fixed order: a pause of the whole key (Retry-After), concurrency, requests, tokens. All of them are
+looked at in one synchronous step, `_gate`, and taken in one synchronous step, `_grant`: nothing is
+held while waiting for another. Waiters are served by priority (older pairs first), then first
+come; only the head is ever looked at, by one timer or by a release. Knows nothing of HTTP, calls
+or strategies.
 """
 
 import asyncio
 import heapq
+import math
 import random
 
-from dikast.engine.buckets import LearnedRate, RequestGate, TokenGate
-from dikast.engine.errors import ProviderError
+from dikast.engine.buckets import PACE_SHARE, TIMER_MIN_S, RequestGate, TokenGate
+from dikast.engine.concurrency import AdaptiveLimit
+from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.events import Events, KeyPaused, LimitChanged
+from dikast.engine.learning import CarefulStart, LearnedRate
 from dikast.engine.model import Record
 from dikast.engine.ports import Clock, PacerStats, Permit, RateInfo
 
+# Pauses after refusals that do not say how long: doubled each time nothing was answered between.
 PAUSE_FIRST_S = 1.0
 PAUSE_CAP_S = 60.0
-PAUSE_MARGIN_S = 0.02
-JITTER_S = 0.05
-START_UNKNOWN = 8
-PROBED_AFTER = 24
+
+# A pause is longer than asked by up to this share (and this many seconds), never shorter.
+JITTER_SHARE = 0.03
+JITTER_MAX_S = 1.0
+MARGIN_S = 0.005
+
+# A stated reset shorter than this is left to the even pace; the answer that told it is as old.
+RESET_MIN_S = 1.0
+# No bucket of a minute takes longer to fill: such a "limit" counts over a longer time (a day).
+MINUTE_RESET_MAX_S = 90.0
+
+# In flight, a rate needs rate times latency; so many times that are left to it after a cut.
+NEEDED_SHARE = 1.5
+
+# Share by which each answer moves the estimate of the latency.
+LATENCY_WEIGHT = 0.1
 
 
 class Limits(Record, frozen=True):
-    """What is known of a provider's key. None means "not known": it is learned while running.
-
-    `requests_per_min`, `tokens_per_min`: the provider's limits. `concurrency_max`: requests in
-    the air at most. `concurrency_start`: where slow start begins; None is 8 for a key whose
-    request limit is unknown, and `concurrency_max` where the limit is stated.
-    """
+    """What is known of a provider's key. A rate that is None is learned while running."""
 
     requests_per_min: int | None = None
+    """Requests per minute; absent: learned from headers and from refusals."""
     tokens_per_min: int | None = None
+    """Tokens per minute, input and output together; absent: learned from headers."""
     concurrency_max: int = 512
+    """Requests in flight at most."""
     concurrency_start: int | None = None
+    """Requests in flight at first, doubled each round trip; absent: a careful, spaced start for a
+    key without `requests_per_min`, and `concurrency_max` at once for a key with it."""
 
 
 class Leave(Permit):
-    """A permit: the tokens reserved, and the 429 episode in which it was given."""
+    """A permit: the tokens reserved, and what is needed to learn from how the request goes."""
 
-    __slots__ = ("episode", "tokens")
+    __slots__ = ("gap_s", "number", "sent_s", "tokens")
 
-    def __init__(self, tokens: int, episode: int) -> None:
+    def __init__(self, tokens: int, number: int, sent_s: float, gap_s: float) -> None:
         self.tokens = tokens
-        self.episode = episode
+        self.number = number
+        self.sent_s = sent_s
+        self.gap_s = gap_s
 
 
 _Waiter = tuple[int, int, int, "asyncio.Future[Leave]"]
 
 
 class KeyPacer:
-    """See the module. Implements `ports.Pacer`.
+    """Implements `ports.Pacer`; see the module.
 
     Args:
-        name: shown in progress and events.
+        name: of the key, shown in progress, events and messages.
         limits: what is known of the key.
-        clock: time.
-        rng: draws the jitter after a pause.
-        events: where changes of limits are announced.
+        clock: time; must run with the event loop's clock.
+        rng: draws the jitter of pauses.
+        events: where changed limits and pauses are announced.
+
+    Raises:
+        ConfigError: a limit is below 1.
     """
 
     def __init__(
         self, name: str, limits: Limits, clock: Clock, rng: random.Random, events: Events
     ) -> None:
+        _check(name, limits)
         self.name = name
-        self._limits = limits
         self._clock = clock
         self._rng = rng
         self._events = events
+        start = limits.concurrency_start
+        self._concurrency = AdaptiveLimit(start or limits.concurrency_max, limits.concurrency_max)
+        self._start: CarefulStart | None = None
+        if limits.requests_per_min is None and start is None:
+            self._start = CarefulStart()
+        self._learned = LearnedRate()
+        self._stated_per_min = limits.requests_per_min
+        self._requests: RequestGate | None = None
+        self._paced = limits.requests_per_min is None  # the gate needs a running loop
+        self._tokens_per_min = limits.tokens_per_min
+        self._tokens: TokenGate | None = None
+        self._tokens_largest = math.inf
         self._in_flight = 0
-        self._episode = 0
-        self._pause_until_s = float("-inf")
-        self._pauses_in_a_row = 0
-        self._successes = 0
-        stated = limits.requests_per_min is not None
-        start = limits.concurrency_start or (limits.concurrency_max if stated else START_UNKNOWN)
-        self._concurrency = float(min(start, limits.concurrency_max))
-        self._slow_start = True
+        self._sent = 0
+        self._last_sent_s = -math.inf
+        self._latency_s: float | None = None
+        self._paused_until_s = -math.inf
+        self._unanswered_pauses = 0
+        self._left: tuple[int, float] | None = None  # requests left until that time
+        self._tokens_until_s = -math.inf
+        self._headers_number = 0
         self._waiters: list[_Waiter] = []
         self._sequence = 0
+        self._cancelled = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._requests: RequestGate | None = None
-        self._tokens: TokenGate | None = None
-        self._learned: LearnedRate | None = None
-        self._opened = False
+        self._why = "concurrency"
 
-    def _open(self) -> None:
-        """Gates read the loop's clock, so they are made when the first call comes."""
-        self._opened = True
-        if self._limits.requests_per_min is not None:
-            self._requests = RequestGate(self._limits.requests_per_min, self._clock)
-        else:
-            self._learned = LearnedRate(self._clock)
-        if self._limits.tokens_per_min is not None:
-            self._tokens = TokenGate(self._limits.tokens_per_min, self._clock)
+    # ------------------------------------------------------------------ asking for leave
 
     async def acquire(self, tokens: int, priority: int) -> Leave:
-        """Wait for leave to send; see `ports.Pacer.acquire`.
+        """Wait for leave to send. Source: `ports.Pacer.acquire`.
 
         Raises:
-            ProviderError: kind "oversized", when a whole minute's tokens would not do.
+            ProviderError: kind "oversized": more tokens than the provider's whole minute.
         """
-        if not self._opened:
-            self._open()
-        self._refuse_oversized(tokens)
-        if not self._waiters and self._gate(tokens) is None:
-            return self._admit(tokens)
-        future: asyncio.Future[Leave] = asyncio.get_running_loop().create_future()
+        if tokens > self._tokens_largest:
+            raise self._oversized(tokens)
+        now_s = self._clock.now()
+        if not self._waiters and self._gate(tokens, now_s) == 0.0:
+            return self._grant(tokens, now_s)
+        loop = asyncio.get_running_loop()
         self._sequence += 1
-        heapq.heappush(self._waiters, (priority, self._sequence, tokens, future))
-        self._pump()
+        place = self._sequence
+        while True:
+            future: asyncio.Future[Leave] = loop.create_future()
+            heapq.heappush(self._waiters, (priority, place, tokens, future))
+            self._pump()
+            leave = await self._wait(future)
+            if self._clock.now() >= self._paused_until_s:
+                return leave
+            # The key was paused between the permit and this step: back to the old place.
+            self._unsend(leave)
+
+    async def _wait(self, future: "asyncio.Future[Leave]") -> Leave:
         try:
             return await future
         except asyncio.CancelledError:
-            if future.done() and not future.cancelled():
-                self.release(future.result(), used_tokens=0)
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._unsend(future.result())
             else:
-                self._pump()
+                self._cancelled += 1
+            self._pump()
             raise
 
-    def _refuse_oversized(self, tokens: int) -> None:
-        gate = self._tokens
-        if gate is not None and tokens > gate.tokens_per_min:
-            raise ProviderError(
-                "oversized",
-                f"the request needs about {tokens:,} tokens, but the key {self.name!r} has "
-                f"{gate.tokens_per_min:,.0f} a minute; raise tokens_per_min, lower max_tokens or "
-                "shorten the pair",
-            )
+    def _gate(self, tokens: int, now_s: float) -> float:
+        """0.0 when a request may go now, else seconds until asking again is worth it.
 
-    def _gate(self, tokens: int) -> tuple[str, float | None] | None:
-        """None when a request may go now, else why not and the seconds until asking is worth it.
-
-        No seconds means that only a release can open the gate.
+        Infinite when only a release can help. The reason is left in `_why`.
         """
-        pause_s = self._pause_until_s - self._clock.now()
-        if pause_s > 0:
-            return "retry_after", pause_s
-        if self._in_flight >= int(self._concurrency):
-            return "concurrency", None
-        if self._requests is not None and (wait_s := self._requests.wait_s()) > 0:
-            return "requests", wait_s
-        if self._learned is not None and (wait_s := self._learned.wait_s()) > 0:
-            return "requests", wait_s
-        if self._tokens is not None and (wait_s := self._tokens.wait_s(tokens)) > 0:
-            return "tokens", wait_s
-        return None
+        if now_s < self._paused_until_s:
+            self._why = "retry_after"
+            return self._paused_until_s - now_s
+        if self._in_flight >= int(self._concurrency.limit):
+            self._why = "concurrency"
+            return math.inf
+        self._why = "requests"
+        if self._start is not None:
+            demand = self._in_flight + self._waiting()
+            if (wait_s := self._start.wait_s(now_s, self._in_flight, demand)) > 0.0:
+                return wait_s
+        if not self._paced:
+            self._set_pace(now_s)
+        if self._requests is not None and (wait_s := self._requests.wait_s(now_s)) > 0.0:
+            if not self._learned.grow(now_s):
+                return wait_s
+            self._set_pace(now_s, "growth")
+            return TIMER_MIN_S
+        if self._left is not None and (wait_s := self._left_wait_s(now_s)) > 0.0:
+            return wait_s
+        if self._tokens is not None or self._tokens_per_min is not None:
+            self._why = "tokens"
+            return self._tokens_wait_s(tokens, now_s)
+        return 0.0
 
-    def _admit(self, tokens: int) -> Leave:
-        self._in_flight += 1
+    def _left_wait_s(self, now_s: float) -> float:
+        assert self._left is not None
+        left, until_s = self._left
+        if now_s >= until_s:
+            self._left = None
+            return 0.0
+        return 0.0 if left > 0 else until_s - now_s
+
+    def _tokens_wait_s(self, tokens: int, now_s: float) -> float:
+        if now_s < self._tokens_until_s:
+            return self._tokens_until_s - now_s
+        if self._tokens is None:
+            assert self._tokens_per_min is not None
+            self._tokens = TokenGate(self._tokens_per_min, now_s)
+        return self._tokens.wait_s(tokens, now_s)
+
+    def _grant(self, tokens: int, now_s: float) -> Leave:
+        """Take from every gate; all have just been found open."""
+        if self._start is not None:
+            self._start.sent(now_s, self._in_flight, self._in_flight + self._waiting())
+            if self._start.over:
+                self._start = None
         if self._requests is not None:
-            self._requests.take()
-        if self._learned is not None:
-            self._learned.take()
+            self._requests.take(now_s)
         if self._tokens is not None:
             self._tokens.take(tokens)
-        return Leave(tokens, self._episode)
+        if self._left is not None:
+            self._left = (self._left[0] - 1, self._left[1])
+        self._in_flight += 1
+        self._sent += 1
+        self._learned.sent(self._sent, now_s)
+        gap_s = now_s - self._last_sent_s
+        self._last_sent_s = now_s
+        return Leave(tokens, self._sent, now_s, gap_s)
 
     def _pump(self) -> None:
-        """Admit from the head of the queue as long as the gates are open, then set one timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        while self._waiters:
-            _, _, tokens, future = self._waiters[0]
+        """Admit from the head of the queue while the gates are open, then set the one timer."""
+        waiters = self._waiters
+        now_s = self._clock.now()
+        while waiters:
+            _, _, tokens, future = waiters[0]
             if future.done():
-                heapq.heappop(self._waiters)
-                continue
-            closed = self._gate(tokens)
-            if closed is None:
-                heapq.heappop(self._waiters)
-                future.set_result(self._admit(tokens))
-                continue
-            if closed[1] is not None:
-                loop = asyncio.get_running_loop()
-                self._timer = loop.call_later(closed[1], self._pump)
+                heapq.heappop(waiters)
+                self._cancelled -= 1
+            elif tokens > self._tokens_largest:
+                heapq.heappop(waiters)
+                future.set_exception(self._oversized(tokens))
+            elif (wait_s := self._gate(tokens, now_s)) == 0.0:
+                heapq.heappop(waiters)
+                future.set_result(self._grant(tokens, now_s))
+            else:
+                self._arm(wait_s)
+                return
+        self._arm(math.inf)
+
+    def _arm(self, wait_s: float) -> None:
+        timer = self._timer
+        if wait_s == math.inf:
+            if timer is not None:
+                timer.cancel()
+                self._timer = None
             return
+        loop = asyncio.get_running_loop()
+        at_s = loop.time() + max(wait_s, TIMER_MIN_S)
+        if timer is not None:
+            if timer.when() <= at_s + 1e-6:
+                return  # it looks again soon enough
+            timer.cancel()
+        self._timer = loop.call_at(at_s, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._pump()
+
+    # ------------------------------------------------------------------ how it went
 
     def release(
         self,
@@ -189,115 +271,189 @@ class KeyPacer:
         rate: RateInfo | None = None,
         error: ProviderError | None = None,
     ) -> None:
-        """Give the slot back and learn from how it went; see `ports.Pacer.release`."""
+        """Give the slot back and learn from how it went. Source: `ports.Pacer.release`.
+
+        A request refused with 429 gives its tokens back; one that failed otherwise or was
+        cancelled keeps them, for the provider has counted them.
+        """
         assert isinstance(permit, Leave)
-        saturated = self._in_flight >= int(self._concurrency) * 0.9
-        self._in_flight -= 1
-        if used_tokens is not None and self._tokens is not None:
-            self._tokens.settle(permit.tokens, used_tokens)
-        if rate is not None:
-            self._learn_from_headers(rate)
-        if (error is not None and error.retry_after_s is not None) or _is_rate(error):
-            self._hold_back(permit, error)
-        elif error is None and used_tokens:
-            self._succeeded(permit, saturated)
-        self._pump()
-
-    def _succeeded(self, permit: Leave, saturated: bool) -> None:
-        if self._learned is not None:
-            self._learned.succeeded()
-        if permit.episode != self._episode:
-            return  # sent before the last cut: it says nothing of the limits since
-        self._pauses_in_a_row = 0
-        self._successes += 1
-        if not saturated or self._concurrency >= self._limits.concurrency_max:
+        if used_tokens == 0 and error is None:
+            self._unsend(permit)
+            self._pump()
             return
-        if self._slow_start:
-            # Stay small until more requests have passed than the burst of a small key: all that
-            # is in the air at the first 429 is refused too. Then quadruple each round trip.
-            step = 0.0 if self._successes < PROBED_AFTER else 3.0
-        else:
-            step = 1.0 / self._concurrency
-        self._concurrency = min(self._concurrency + step, float(self._limits.concurrency_max))
+        now_s = self._clock.now()
+        answered = error is None and (used_tokens is not None or rate is not None)
+        if self._start is not None:
+            self._start.ended(now_s - permit.sent_s if answered else None)
+        refused = error is not None and error.kind == "rate"
+        if self._tokens is not None and (refused or used_tokens is not None):
+            self._tokens.settle(permit.tokens, 0 if refused else used_tokens or 0, now_s)
+        if rate is not None:
+            self._read_headers(rate, permit, now_s)
+        if error is not None and (refused or error.retry_after_s is not None):
+            self._hold_back(permit, error, now_s)
+        elif answered:
+            self._answered(permit, now_s)
+        self._in_flight -= 1
+        if self._waiters:
+            self._pump()
 
-    def _hold_back(self, permit: Leave, error: ProviderError | None) -> None:
-        """A 429 (or a Retry-After on a 503): pause the whole key; cut once per episode."""
-        assert error is not None
-        first = permit.episode == self._episode
-        if first:
-            self._episode += 1
-            self._pauses_in_a_row += 1
+    def _unsend(self, leave: Leave) -> None:
+        """Take a permit back whose request was never sent."""
+        self._in_flight -= 1
+        if self._tokens is not None:
+            self._tokens.settle(leave.tokens, 0, self._clock.now())
+        if self._left is not None:
+            self._left = (self._left[0] + 1, self._left[1])
+        if self._start is not None:
+            self._start.ended(None)
+
+    def _answered(self, permit: Leave, now_s: float) -> None:
+        took_s = now_s - permit.sent_s
+        if self._latency_s is None:
+            self._latency_s = took_s
+        else:
+            self._latency_s += LATENCY_WEIGHT * (took_s - self._latency_s)
+        if not self._concurrency.is_current(permit.number):
+            return  # sent before the last cut: it says nothing of the present
+        self._unanswered_pauses = 0
+        before = self._concurrency.limit
+        if self._concurrency.succeeded(permit.number, self._in_flight):
+            after = self._concurrency.limit
+            if after == self._concurrency.maximum or math.log2(after) // 1 > math.log2(before) // 1:
+                self._announce("concurrency", after, "growth")
+
+    def _hold_back(self, permit: Leave, error: ProviderError, now_s: float) -> None:
+        """Pause the whole key; the first 429 of an episode cuts, those sent before it do not."""
+        fresh = self._concurrency.is_current(permit.number)
         asked_s = error.retry_after_s
         if asked_s is None:
-            if not first:
-                return  # this episode has its pause
-            asked_s = min(PAUSE_CAP_S, PAUSE_FIRST_S * 2.0 ** (min(self._pauses_in_a_row, 32) - 1))
-        # Positive only: nobody may knock inside the window.
-        wait_s = asked_s + PAUSE_MARGIN_S + self._rng.uniform(0.0, JITTER_S)
-        until_s = self._clock.now() + wait_s
-        if first:
-            self._cut(error, wait_s)
-        if until_s > self._pause_until_s:
-            self._pause_until_s = until_s
-            if self._events.active:
-                self._events.emit(KeyPaused(pacer=self.name, wait_s=wait_s, why=error.kind))
+            if not fresh:
+                return  # the pause of its episode is under way or over
+            asked_s = min(PAUSE_CAP_S, PAUSE_FIRST_S * 2.0 ** min(self._unanswered_pauses, 16))
+        # Positive jitter only: nobody may knock inside the window, nor all at its very end.
+        jitter_s = self._rng.uniform(0.0, min(asked_s * JITTER_SHARE, JITTER_MAX_S))
+        until_s = now_s + asked_s + jitter_s + MARGIN_S
+        if until_s > self._paused_until_s:
+            # Those refused in the same window only repeat what is known: no event for a hair.
+            news = until_s > self._paused_until_s + JITTER_MAX_S
+            self._paused_until_s = until_s
+            if news and self._events.active:
+                self._events.emit(
+                    KeyPaused(pacer=self.name, wait_s=until_s - now_s, why="retry_after")
+                )
+        if fresh and error.kind == "rate":
+            self._unanswered_pauses += 1
+            self._cut(permit, now_s)
 
-    def _cut(self, error: ProviderError, wait_s: float) -> None:
-        if not _is_rate(error):
+    def _cut(self, permit: Leave, now_s: float) -> None:
+        stated = math.inf
+        if self._stated_per_min is not None:
+            stated = self._stated_per_min * PACE_SHARE / 60.0
+        rate = self._learned.refused(
+            permit.number, permit.sent_s, permit.gap_s, self._paused_until_s, now_s, stated
+        )
+        # A careful start has few in flight: what was refused there is the rate.
+        needed = NEEDED_SHARE * rate * (self._latency_s or 0.0)
+        if self._start is not None:
+            needed = math.inf
+        self._start = None
+        self._set_pace(now_s, "429")
+        self._concurrency.cut(self._sent, self._in_flight, needed)
+        self._announce("concurrency", self._concurrency.limit, "429")
+
+    def _set_pace(self, now_s: float, why: str = "") -> None:
+        """Make the request gate anew for the lowest rate that is known."""
+        self._paced = True
+        per_s = self._learned.per_s or math.inf
+        if self._stated_per_min is not None:
+            per_s = min(per_s, self._stated_per_min * PACE_SHARE / 60.0)
+        if per_s == math.inf or (self._requests and self._requests.rate_per_s == per_s):
             return
-        self._slow_start = False
-        if self._learned is not None:
-            self._learned.cut(wait_s)
-            self._announce("requests_per_s", self._learned.per_s or 0.0, "429")
-        else:
-            self._concurrency = max(1.0, self._concurrency / 2)
-            self._announce("concurrency", self._concurrency, "429")
-        if self._learned is not None:
-            # The rate is the brake from now on; concurrency only has to leave it room.
-            self._concurrency = max(self._concurrency, min(32.0, self._limits.concurrency_max))
+        primed = now_s - self._last_sent_s < 1.0 / per_s
+        credit = self._learned.credit if why == "429" else 0
+        self._requests = RequestGate(per_s, primed=primed, credit=credit)
+        if why:
+            self._announce("requests_per_min", per_s * 60.0, why)
 
-    def _learn_from_headers(self, rate: RateInfo) -> None:
-        limit = rate.requests_limit
-        if limit and (self._requests is None or limit < self._requests.requests_per_min):
-            self._requests = RequestGate(limit, self._clock)
-            self._learned = None
-            self._concurrency = float(self._limits.concurrency_max)
-            self._announce("requests_per_min", limit, "headers")
+    # ------------------------------------------------------------------ what headers say
+
+    def _read_headers(self, rate: RateInfo, permit: Leave, now_s: float) -> None:
+        limit, reset_s = rate.requests_limit, rate.requests_reset_s
+        if limit is not None and (limit < 1 or (reset_s or 0.0) > MINUTE_RESET_MAX_S):
+            limit = None
+        if limit is not None and (self._stated_per_min is None or limit < self._stated_per_min):
+            self._stated_per_min = limit
+            self._start = None
+            self._set_pace(now_s, "headers")
         tokens = rate.tokens_limit
-        if tokens and (self._tokens is None or tokens < self._tokens.tokens_per_min):
-            self._tokens = TokenGate(tokens, self._clock)
-            self._announce("tokens_per_min", tokens, "headers")
-        for remaining, reset_s in (
-            (rate.requests_remaining, rate.requests_reset_s),
-            (rate.tokens_remaining, rate.tokens_reset_s),
-        ):
-            if remaining == 0 and reset_s and reset_s > 0:
-                # Not a 429: one request's worth of room comes back long before the full reset.
-                share_s = reset_s if not limit else min(reset_s, 60.0 / limit)
-                self._pause_until_s = max(self._pause_until_s, self._clock.now() + share_s)
+        if tokens is not None and tokens > 0 and (rate.tokens_reset_s or 0.0) <= MINUTE_RESET_MAX_S:
+            self._tokens_largest = tokens
+            if self._tokens_per_min is None or tokens < self._tokens_per_min:
+                self._tokens_per_min = tokens
+                if self._tokens is not None:
+                    self._tokens.set_limit(tokens, now_s)
+                self._announce("tokens_per_min", tokens, "headers")
+        if permit.number < self._headers_number:
+            return  # a later request has told what is left since
+        self._headers_number = permit.number
+        self._read_remaining(rate, permit, limit is not None, now_s)
+
+    def _read_remaining(self, rate: RateInfo, permit: Leave, has_pace: bool, now_s: float) -> None:
+        left, reset_s = rate.requests_remaining, rate.requests_reset_s
+        self._left = None
+        if left is not None and reset_s is not None and reset_s > 0.0:
+            if not has_pace:
+                # What was sent after this one has not been counted in its headers.
+                self._left = (max(0, left - (self._sent - permit.number)), now_s + reset_s)
+            elif left == 0 and reset_s > RESET_MIN_S:
+                self._left = (0, now_s + reset_s)
+        tokens_left, tokens_reset_s = rate.tokens_remaining, rate.tokens_reset_s
+        if tokens_left is None:
+            return
+        if self._tokens is not None:
+            self._tokens.at_most(tokens_left, now_s)
+        if tokens_left == 0 and tokens_reset_s is not None and tokens_reset_s > RESET_MIN_S:
+            self._tokens_until_s = now_s + tokens_reset_s
+
+    # ------------------------------------------------------------------ telling
+
+    def _oversized(self, tokens: int) -> ProviderError:
+        return ProviderError(
+            "oversized",
+            f"the request needs about {tokens:,} tokens, but the provider grants the key "
+            f"{self.name!r} only {int(self._tokens_largest):,} a minute; lower max_tokens, shorten "
+            "the pair or use a key with a higher limit",
+        )
 
     def _announce(self, what: str, value: float, why: str) -> None:
         if self._events.active:
             self._events.emit(LimitChanged(pacer=self.name, what=what, value=value, why=why))
 
+    def _waiting(self) -> int:
+        return len(self._waiters) - self._cancelled
+
     def snapshot(self) -> PacerStats:
-        """Counts for progress and tests."""
-        waiting = [each for each in self._waiters if not each[3].done()]
-        closed = self._gate(min(waiting)[2]) if waiting else None
+        """Counts for progress and tests. All wait for what the first in the queue waits for."""
+        waiting = self._waiting()
+        paused_s = max(0.0, self._paused_until_s - self._clock.now())
         return PacerStats(
             name=self.name,
             in_flight=self._in_flight,
-            concurrency=self._concurrency,
-            waiting={closed[0]: len(waiting)} if closed else {},
-            paused_s=max(0.0, self._pause_until_s - self._clock.now()),
+            concurrency=self._concurrency.limit,
+            waiting={"retry_after" if paused_s else self._why: waiting} if waiting else {},
+            paused_s=paused_s,
         )
 
     def __repr__(self) -> str:
         return (
-            f"KeyPacer({self.name}, {self._in_flight} of {self._concurrency:.0f} in flight, "
-            f"{len(self._waiters)} waiting)"
+            f"KeyPacer({self.name}, {self._in_flight} of {int(self._concurrency.limit)} in flight, "
+            f"{self._waiting()} waiting)"
         )
 
 
-def _is_rate(error: ProviderError | None) -> bool:
-    return error is not None and error.kind == "rate"
+def _check(name: str, limits: Limits) -> None:
+    for field in ("requests_per_min", "tokens_per_min", "concurrency_max", "concurrency_start"):
+        value = getattr(limits, field)
+        if value is not None and value < 1:
+            raise ConfigError(f"limits of {name!r}: {field} must be at least 1, not {value}")

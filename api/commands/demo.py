@@ -80,7 +80,15 @@ def _settings(url: str, way: str, seed: int) -> Settings:
     judge: dict[str, Any] = {"kind": "pairwise", "judge": "demo-judge"}
     return parse_settings(
         {
-            "providers": {"loopback": {"kind": "openai", "base_url": url, "api_key_env": ""}},
+            "providers": {
+                "loopback": {
+                    "kind": "openai",
+                    "base_url": url,
+                    "api_key_env": "",
+                    # Our own server has no limit to be careful of.
+                    "concurrency_start": 64,
+                }
+            },
             "judges": {
                 "demo-judge": {
                     "provider": "loopback",

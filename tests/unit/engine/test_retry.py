@@ -32,13 +32,51 @@ def test_a_transient_error_spends_attempts_until_they_are_used_up() -> None:
 
 def test_a_429_spends_no_attempt_however_often_it_comes() -> None:
     error = ProviderError("rate", "429", retry_after_s=2)
-    result = after(error, attempt=5)
-    assert result == Again(wait_s=0.0, spent=False, state=RetryState(attempt=5))
+    state = RetryState(attempt=5)
+    for turn in range(1000):
+        result = decide(POLICY, state, error, 3.0 * turn, random.Random(0))
+        assert isinstance(result, Again), turn
+        assert (result.wait_s, result.spent, result.state.attempt) == (0.0, False, 5)
+        state = result.state
 
 
-def test_a_429_is_given_up_after_the_time_for_it() -> None:
-    assert after(ProviderError("rate", "429"), elapsed_s=3600) == GiveUp(attempts=1)
+def test_a_429_is_given_up_an_hour_after_the_first_one_and_not_after_waiting_for_capacity() -> None:
+    error = ProviderError("rate", "429")
+    first = after(error, elapsed_s=5000)  # it stood in the queue of a slow key until now
+    assert isinstance(first, Again)
+    within = decide(POLICY, first.state, error, 8600, random.Random(0))
+    assert isinstance(within, Again)
+    assert decide(POLICY, within.state, error, 8601, random.Random(0)) == GiveUp(attempts=1)
     assert after(ProviderError("rate", "429", retry_after_s=7200)) == GiveUp(attempts=1)
+
+
+def test_time_spent_waiting_after_a_429_is_not_counted_against_a_call_that_fails_later() -> None:
+    limited = after(ProviderError("rate", "429"), elapsed_s=10)
+    assert isinstance(limited, Again)
+    broken = ProviderError("transient", "503")
+    result = decide(POLICY, limited.state, broken, 1500, random.Random(0))
+    assert isinstance(result, Again)
+    assert result.state.excused_s == 1490
+    # 10 s of its own so far; from here on every second counts again.
+    late = decide(POLICY, result.state, broken, 1490 + 601, random.Random(0))
+    assert late == GiveUp(attempts=2)
+
+
+def test_a_spent_attempt_ends_the_row_of_dead_connections() -> None:
+    dead = ProviderError("transient", "closed", reused_connection=True)
+    state = RetryState(reused_in_a_row=3)
+    spent = decide(POLICY, state, dead, 0.0, random.Random(0))
+    assert isinstance(spent, Again)
+    free = decide(POLICY, spent.state, dead, 0.0, random.Random(0))
+    assert isinstance(free, Again)
+    assert (spent.spent, free.spent) == (True, False)
+
+
+def test_the_schedule_of_a_seed_is_exact() -> None:
+    rng, twin = random.Random(7), random.Random(7)
+    waits = [backoff_s(POLICY, attempt, rng) for attempt in range(1, 10)]
+    ceilings = [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
+    assert waits == [twin.uniform(0.0, ceiling_s) for ceiling_s in ceilings]
 
 
 def test_a_dead_pooled_connection_is_retried_at_once_and_for_free_but_not_for_ever() -> None:

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -149,7 +150,7 @@ async def test_packed_files_are_known_by_their_content_in_any_number_of_members(
 async def test_a_packed_file_that_was_cut_off_gives_its_rows_and_says_so(
     tmp_path: Path, kind: str
 ) -> None:
-    noise = os.urandom(300_000).hex()
+    noise = random.Random(5).randbytes(300_000).hex()
     whole = pack(b"".join(line_of(n, meta={"t": noise[n * 60 :][:60]}) for n in range(9000)), kind)
     for share in (0.4, 0.9, 0.9999):
         rows = await rows_of(file_of(tmp_path, whole[: int(share * len(whole))]))
@@ -163,14 +164,14 @@ async def test_a_packed_file_that_was_cut_off_gives_its_rows_and_says_so(
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 async def test_a_packed_file_that_is_damaged_says_so(tmp_path: Path, kind: str) -> None:
-    noise = os.urandom(200_000).hex()
+    noise = random.Random(5).randbytes(200_000).hex()
     lines = b"".join(line_of(n, meta={"t": noise[n * 60 :][:60]}) for n in range(6000))
     whole = bytearray(pack(lines, kind))
     middle = len(whole) * 2 // 3
     whole[middle : middle + 64] = bytes(64)
     rows = await rows_of(file_of(tmp_path, bytes(whole)))
     assert isinstance(rows[-1].item, BadRow)
-    assert len(rows) < 6001
+    assert sum(isinstance(row.item, Pair) for row in rows) < 6000
 
 
 @given(
