@@ -10,6 +10,7 @@ Every field carries its unit and default; docs/configuration.md is rendered from
 nothing: `dikast.wiring` does.
 """
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -231,16 +232,25 @@ def check_names(settings: Settings) -> None:
             )
 
 
+# Each worker is a task; beyond this the pairs in work no longer fit into a machine's memory.
+WORKERS_MAX = 100_000
+
+
 def _check_ranges(run: RunSettings) -> None:
-    for name, value, least in (
-        ("workers", run.workers, 1),
-        ("limit", run.limit, 0),
-        ("drain_s", run.drain_s, 0),
-        ("budget_usd", run.budget_usd, 0),
-        ("retry.attempts", run.retry.attempts, 1),
+    for name, value, least, most in (
+        ("workers", run.workers, 1, WORKERS_MAX),
+        ("limit", run.limit, 0, math.inf),
+        ("drain_s", run.drain_s, 0, math.inf),
+        ("budget_usd", run.budget_usd, 0, math.inf),
+        ("retry.attempts", run.retry.attempts, 1, math.inf),
     ):
-        if value is not None and value < least:
+        if value is None:
+            continue
+        # Written so that "not a number" is refused too: it compares false with everything.
+        if not value >= least:
             raise ConfigError(f"run.{name}: must be at least {least}, not {value}")
+        if not value <= most:
+            raise ConfigError(f"run.{name}: must be at most {most}, not {value}")
 
 
 def _table(raw: Mapping[str, Any], name: str) -> dict[str, Any]:

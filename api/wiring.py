@@ -4,6 +4,7 @@ Runs once, before the first pair: configuration and command-line choices become 
 strategy, providers, a call store, sources and sinks. Judges nothing itself.
 """
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ import msgspec
 
 from dikast import providers, sinks, strategies
 from dikast.config import (
+    WORKERS_MAX,
     JudgeSettings,
     ProviderEntry,
     RunSettings,
@@ -110,10 +112,17 @@ def _with_run(run: RunSettings, choices: Choices) -> RunSettings:
         for name in ("seed", "budget_usd", "workers", "limit", "store", "no_store")
         if (value := getattr(choices, name)) is not None
     }
-    for name, least in (("workers", 1), ("limit", 0), ("budget_usd", 0)):
-        if name in said and said[name] < least:
-            option = name.replace("_", "-")
-            raise ConfigError(f"--{option}: must be at least {least}, not {said[name]}")
+    for name, least, most in (
+        ("workers", 1, WORKERS_MAX),
+        ("limit", 0, math.inf),
+        ("budget_usd", 0, math.inf),
+    ):
+        # Written so that "not a number" is refused too: it compares false with everything.
+        if name in said and not least <= said[name] <= most:
+            option, bound = name.replace("_", "-"), f"at least {least}"
+            if said[name] > most:
+                bound = f"at most {most}"
+            raise ConfigError(f"--{option}: must be {bound}, not {said[name]}")
     if "store" in said and ":" not in said["store"]:
         said["store"] = str(Path(said["store"]).absolute())
     return msgspec.structs.replace(run, **said)

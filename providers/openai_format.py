@@ -262,16 +262,24 @@ def _text(content: str | list[_Part] | None) -> str:
     return "".join(part.text or "" for part in content if part.type == "text")
 
 
+TOKENS_MAX = 1_000_000_000
+
+
 def _usage(usage: _Usage | None) -> Usage:
     if usage is None:
         return Usage()
     details, out = usage.prompt_tokens_details, usage.completion_tokens_details
     return Usage(
-        input=usage.prompt_tokens or 0,
-        cached_input=(details.cached_tokens or 0) if details else 0,
-        output=usage.completion_tokens or 0,
-        reasoning=(out.reasoning_tokens or 0) if out else 0,
+        input=_count(usage.prompt_tokens),
+        cached_input=_count(details.cached_tokens) if details else 0,
+        output=_count(usage.completion_tokens),
+        reasoning=_count(out.reasoning_tokens) if out else 0,
     )
+
+
+def _count(tokens: int | None) -> int:
+    """A reported count; one that no answer can have is taken as not reported."""
+    return tokens if tokens and 0 < tokens <= TOKENS_MAX else 0
 
 
 def _tokens(choice: _Choice) -> tuple[TokenLogprob, ...] | None:

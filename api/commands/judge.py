@@ -104,7 +104,11 @@ async def _account(
     except DikastError as error:
         output.end_with_error(str(error))
         raise
-    output.end(report, simulated=progress.simulated or engine.simulated)
+    try:
+        output.end(report, simulated=progress.simulated or engine.simulated)
+    except SinkError as error:
+        # The ledger is still told: on a full disk it is the only account of the run.
+        _say(args, str(error))
     return report
 
 
