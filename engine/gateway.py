@@ -8,7 +8,8 @@ no completion is used before it would survive `kill -9`. Knows no HTTP, no files
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,6 +23,8 @@ from dikast.engine.retry import GiveUp, RetryPolicy, RetryState, decide
 # A provider that failed this many calls for good and never answered one is taken for dead: a run
 # of a million pairs must not turn a mistyped address into a million failures.
 DEAD_AFTER_CALLS = 20
+
+T = TypeVar("T")
 
 
 class _Lane:
@@ -69,6 +72,8 @@ class Gateway:
         self.budget = budget
         self._flights: dict[str, asyncio.Future[Completion | None]] = {}
         self._stopped: RunStopped | None = None
+        # Tasks that wait for their turn or for a back-off: a stop sends them home at once.
+        self._waiting: set[asyncio.Task[Any]] = set()
         self.in_flight = 0
         self.calls_sent = 0
 
@@ -81,7 +86,28 @@ class Gateway:
         """Send no further call; the first reason stays. What is in the air comes home."""
         if self._stopped is None:
             self._stopped = stop
+            for task in self._waiting:
+                task.cancel()
         return self._stopped
+
+    async def _unless_stopped(self, wait: Coroutine[Any, Any, T]) -> T:
+        """Await a turn or a back-off; a stop of the run ends the wait.
+
+        Raises:
+            RunStopped: the run stopped meanwhile.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        self._waiting.add(task)
+        try:
+            return await wait
+        except asyncio.CancelledError:
+            # `stop` cancels, and so may others; only its own cancellation becomes a stop.
+            if self._stopped is not None and task.uncancel() == 0:
+                raise self._stopped from None
+            raise
+        finally:
+            self._waiting.discard(task)
 
     def pacer_stats(self) -> list[PacerStats]:
         """The state of every key."""
@@ -202,7 +228,7 @@ class Gateway:
                     )
                 state = verdict.state
                 if verdict.wait_s > 0:
-                    await self._clock.sleep(verdict.wait_s)
+                    await self._unless_stopped(self._clock.sleep(verdict.wait_s))
 
     async def _attempt(
         self, lane: _Lane, call: Call, key: str, tokens: int, priority: int, attempt: int
@@ -210,7 +236,7 @@ class Gateway:
         if self._stopped is not None:
             raise self._stopped
         pacer = lane.pacer
-        permit = await pacer.acquire(tokens, priority)
+        permit = await self._unless_stopped(pacer.acquire(tokens, priority))
         if self._stopped is not None:  # it may have happened while this call waited
             pacer.release(permit, used_tokens=0)
             raise self._stopped
@@ -252,7 +278,11 @@ class Gateway:
                 )
             )
         stop: RunStopped | None = None
-        if error.kind == "quota":
+        if error.kind == "rate":
+            # Refused until the patience for it was over, or told to wait longer than that.
+            text = f"provider {name!r} keeps refusing as too fast: {error.message}; resume later"
+            stop = RunStopped("quota", text)
+        elif error.kind == "quota":
             stop = RunStopped(
                 "quota", f"provider {name!r} says its quota is used up: {error.message}"
             )

@@ -387,3 +387,42 @@ async def test_a_broken_store_stops_the_run_and_nothing_is_used_that_is_not_kept
     assert sink.outcomes == []
     assert report.ledger.adds_up()
     assert report.ledger.not_run == report.ledger.input
+
+
+async def test_a_stop_sends_home_at_once_those_who_wait_for_a_slow_key() -> None:
+    def script(call: object, times: int) -> ProviderError | float:
+        return ProviderError("quota", "used up") if getattr(call, "pair_id", "") == "p1" else 0.0
+
+    engine = Engine(
+        OneCall(),
+        {"p": ScriptedProvider(script)},
+        limits={"p": Limits(requests_per_min=1)},
+        workers=16,
+    )
+    async with engine:
+        report = await engine.run(IterableSource(pairs(100)), MemorySink())
+    assert report.stopped == "quota"
+    # The second turn comes after a minute and finds the quota used up; fifteen are waiting.
+    assert (report.ledger.judged, report.ledger.adds_up()) == (1, True)
+    assert report.ledger.not_run == 16
+    assert asyncio.get_running_loop().time() < 70
+
+
+async def test_a_retry_after_beyond_all_patience_stops_the_run_resumably() -> None:
+    refusal = ProviderError("rate", "too fast", retry_after_s=1e11)
+    async with engine_on(ScriptedProvider(lambda call, times: refusal)) as engine:
+        report = await engine.run(IterableSource(pairs(100)), MemorySink())
+    assert report.stopped == "quota"
+    assert report.ledger.adds_up()
+    assert asyncio.get_running_loop().time() < 1.0
+
+
+async def test_a_cancel_while_waiting_for_a_turn_stays_a_cancel() -> None:
+    slow = {"p": Limits(requests_per_min=1)}
+    async with Engine(OneCall(), {"p": ScriptedProvider()}, limits=slow) as engine:
+        await engine.judge_one(pairs(1)[0])
+        task = asyncio.create_task(engine.judge_one(pairs(2)[1]))
+        await asyncio.sleep(1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
