@@ -185,7 +185,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _BAD_INPUT
     args.argv = words
     debug = args.debug or bool(os.environ.get("DIKAST_DEBUG"))
-    return _guarded(args, debug)
+    try:
+        return _guarded(args, debug)
+    except KeyboardInterrupt:  # before the run listens for signals, or after it
+        return _INTERRUPTED
 
 
 def _guarded(args: argparse.Namespace, debug: bool) -> int:
@@ -197,8 +200,6 @@ def _guarded(args: argparse.Namespace, debug: bool) -> int:
         code = _run_loop(command.run(args))
         sys.stdout.flush()
         return code
-    except KeyboardInterrupt:
-        return _INTERRUPTED
     except BrokenPipeError:
         # The interpreter flushes stdout once more at exit; let that go nowhere.
         with contextlib.suppress(OSError, ValueError):
