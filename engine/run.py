@@ -208,19 +208,25 @@ class Engine:
         crew = asyncio.gather(
             *(self._scheduler.work(intake, book, put, desk) for _ in range(self._workers))
         )
+        getter: asyncio.Task[Outcome] | None = None
         try:
             while not (crew.done() and queue.empty()):
-                getter = asyncio.ensure_future(queue.get())
+                if not queue.empty():
+                    yield queue.get_nowait()
+                    continue
+                getter = asyncio.create_task(queue.get())
                 await asyncio.wait((getter, crew), return_when=asyncio.FIRST_COMPLETED)
                 if getter.done():
                     yield getter.result()
                 else:
                     getter.cancel()
-                    crew.result()
             crew.result()
         finally:
             crew.cancel()
-            await asyncio.gather(crew, return_exceptions=True)
+            left = [crew] if getter is None else [crew, getter]
+            if getter is not None:
+                getter.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
             await source.aclose()
         if self._gateway.stopped is not None:
             raise self._gateway.stopped
