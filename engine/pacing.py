@@ -117,7 +117,8 @@ class KeyPacer:
         self._waiters: list[_Waiter] = []
         self._sequence = 0
         self._cancelled = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_at_s = math.inf  # uvloop's handles do not all know their time
         self._why = "concurrency"
 
     # ------------------------------------------------------------------ asking for leave
@@ -252,10 +253,10 @@ class KeyPacer:
         loop = asyncio.get_running_loop()
         at_s = loop.time() + max(wait_s, TIMER_MIN_S)
         if timer is not None:
-            if timer.when() <= at_s + 1e-6:
+            if self._timer_at_s <= at_s + 1e-6:
                 return  # it looks again soon enough
             timer.cancel()
-        self._timer = loop.call_at(at_s, self._on_timer)
+        self._timer, self._timer_at_s = loop.call_at(at_s, self._on_timer), at_s
 
     def _on_timer(self) -> None:
         self._timer = None

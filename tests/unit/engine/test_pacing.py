@@ -2,6 +2,7 @@
 
 import asyncio
 import bisect
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -282,3 +283,22 @@ async def test_a_permit_that_was_not_used_leaves_no_trace() -> None:
 def test_a_limit_below_one_is_refused_with_its_name(field: str) -> None:
     with pytest.raises(ConfigError, match=f"limits of 'key': {field} must be at least 1, not 0"):
         pacer(Limits(**{field: 0}))
+
+
+async def test_it_asks_nothing_of_a_timer_but_to_be_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # uvloop's `call_at` returns a handle that does not know its time when that has just passed.
+    loop = asyncio.get_running_loop()
+    real = loop.call_at
+
+    class Plain:
+        def __init__(self, handle: asyncio.TimerHandle) -> None:
+            self.cancel = handle.cancel
+
+    def call_at(at_s: float, callback: Callable[[], object]) -> Plain:
+        return Plain(real(at_s, callback))
+
+    monkeypatch.setattr(loop, "call_at", call_at)
+    times = await admissions(pacer(Limits(requests_per_min=60)), [1] * 4)
+    assert times[-1] > 2.9
