@@ -22,11 +22,11 @@ from dikast.engine.errors import StoreError
 
 APPLICATION_ID: Final = 0x64696B61  # "dika": tells our files from other people's databases
 SCHEMA_VERSION: Final = 1
-RUN_ROWS: Final = 32_768
+RUN_ROWS: Final = 16_384
 _SLICE_ROWS = 1_024
 _BUSY_WAIT_MS = 10_000
-_CHECKPOINT_PAGES = 4_000
-_CACHE_KIB = 8_000
+_CHECKPOINT_PAGES = 2_000
+_CACHE_KIB = 2_000
 _OPEN_TRIES = 5
 _FOLD = 0x9E3779B97F4A7C15  # odd: no bit of the first half is lost
 _MASK = (1 << 64) - 1
