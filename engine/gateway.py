@@ -18,7 +18,7 @@ from dikast.engine.errors import ConfigError, ProviderError, RunStopped, StoreEr
 from dikast.engine.events import CallDone, CallFailed, CallRetried, CallSent, Events
 from dikast.engine.model import Call, Completion, Usage
 from dikast.engine.ports import CallStore, Clock, Pacer, PacerStats, Provider
-from dikast.engine.retry import GiveUp, RetryPolicy, RetryState, decide
+from dikast.engine.retry import Again, GiveUp, RetryPolicy, RetryState, decide
 
 # A provider that failed this many calls for good and never answered one is taken for dead: a run
 # of a million pairs must not turn a mistyped address into a million failures.
@@ -136,10 +136,26 @@ class Gateway:
                 return _as_stored(shared)
 
     async def _lead(self, call: Call, key: str, priority: int) -> Completion:
+        """Ask for everybody who wants this answer now: budget, attempts, store."""
         flight: asyncio.Future[Completion | None] = asyncio.get_running_loop().create_future()
         self._flights[key] = flight
         try:
-            completion = await self._send(call, key, priority)
+            lane = self._lane_of(call)
+            tokens_in, tokens_out = estimate_tokens(call)
+            prices = call.judge.prices
+            reserved_usd = paid_usd = 0.0
+            if prices is not None:
+                reserved_usd = Usage(input=tokens_in, output=tokens_out).cost_usd(prices)
+                await self._reserve(reserved_usd)
+            try:
+                completion = await self._attempts(lane, call, key, tokens_in + tokens_out, priority)
+                if prices is not None:
+                    paid_usd = completion.usage.cost_usd(prices)
+            finally:
+                self.budget.settle(reserved_usd, paid_usd)
+            completion = msgspec.structs.replace(completion, key=key)
+            if self._store is not None:
+                await self._keep(key, completion)
         except (ProviderError, RunStopped) as error:
             flight.set_exception(error)
             flight.exception()  # nobody may be waiting: mark it as seen
@@ -147,39 +163,26 @@ class Gateway:
         except BaseException:
             flight.set_result(None)
             raise
-        else:
-            flight.set_result(completion)
-            return completion
         finally:
             del self._flights[key]
+        flight.set_result(completion)
+        self._announce_done(call, key, completion, cost_usd=paid_usd)
+        return completion
 
-    async def _send(self, call: Call, key: str, priority: int) -> Completion:
+    def _lane_of(self, call: Call) -> _Lane:
         lane = self._lanes.get(call.judge.provider)
         if lane is None:
             raise ConfigError(
                 f"judge {call.judge.name!r} names the provider {call.judge.provider!r}, "
                 f"which is not configured; known are {', '.join(sorted(self._lanes)) or 'none'}"
             )
-        tokens_in, tokens_out = estimate_tokens(call)
-        prices = call.judge.prices
-        reserved_usd = paid_usd = 0.0
-        if prices is not None:
-            reserved_usd = Usage(input=tokens_in, output=tokens_out).cost_usd(prices)
-            try:
-                await self.budget.reserve(reserved_usd)
-            except RunStopped as stop:
-                raise self.stop(stop) from None
+        return lane
+
+    async def _reserve(self, usd: float) -> None:
         try:
-            completion = await self._attempts(lane, call, key, tokens_in + tokens_out, priority)
-            if prices is not None:
-                paid_usd = completion.usage.cost_usd(prices)
-        finally:
-            self.budget.settle(reserved_usd, paid_usd)
-        completion = msgspec.structs.replace(completion, key=key)
-        if self._store is not None:
-            await self._keep(key, completion)
-        self._announce_done(call, key, completion, cost_usd=paid_usd)
-        return completion
+            await self.budget.reserve(usd)
+        except RunStopped as stop:
+            raise self.stop(stop) from None
 
     def _recall(self, key: str) -> Completion | None:
         if self._store is None:
@@ -199,14 +202,26 @@ class Gateway:
     async def _attempts(
         self, lane: _Lane, call: Call, key: str, tokens: int, priority: int
     ) -> Completion:
-        state = RetryState()
+        # One coroutine for the loop and the attempt: every frame between a worker and its socket
+        # is kept for each call in the air, and they push each other out of the cache.
+        state, pacer = RetryState(), lane.pacer
         # The time that bounds the retries begins with the first failure: waiting for the key's
         # capacity is no part of it.
         failing_since_s: float | None = None
         while True:
+            if self._stopped is not None:
+                raise self._stopped
+            permit = await self._unless_stopped(pacer.acquire(tokens, priority))
+            if self._stopped is not None:  # it may have happened while this call waited
+                pacer.release(permit, used_tokens=0)
+                raise self._stopped
+            self._announce_sent(call, key, state.attempt)
+            self.in_flight += 1
+            self.calls_sent += 1
             try:
-                return await self._attempt(lane, call, key, tokens, priority, state.attempt)
+                reply = await lane.provider.complete(call)
             except ProviderError as error:
+                pacer.release(permit, error=error)
                 now_s = self._clock.now()
                 failing_since_s = now_s if failing_since_s is None else failing_since_s
                 verdict = decide(self._retry, state, error, now_s - failing_since_s, self._rng)
@@ -214,54 +229,44 @@ class Gateway:
                     error.attempts = verdict.attempts
                     self._give_up(lane, call, key, error)
                     raise
-                if self._events.active:
-                    self._events.emit(
-                        CallRetried(
-                            key=key,
-                            pacer=call.judge.provider,
-                            pair_id=call.pair_id,
-                            kind=error.kind,
-                            attempt=state.attempt,
-                            wait_s=verdict.wait_s,
-                            spent=verdict.spent,
-                        )
-                    )
-                state = verdict.state
-                if verdict.wait_s > 0:
-                    await self._unless_stopped(self._clock.sleep(verdict.wait_s))
+                self._announce_retry(call, key, error, state.attempt, verdict)
+            except BaseException:
+                pacer.release(permit)
+                raise
+            else:
+                usage = reply.completion.usage
+                # A provider that reports no usage is taken to have used the estimate.
+                used = usage.input + usage.output or permit.tokens
+                pacer.release(permit, used_tokens=used, rate=reply.rate)
+                lane.answered = True
+                return reply.completion
+            finally:
+                self.in_flight -= 1
+            state = verdict.state
+            if verdict.wait_s > 0:
+                await self._unless_stopped(self._clock.sleep(verdict.wait_s))
 
-    async def _attempt(
-        self, lane: _Lane, call: Call, key: str, tokens: int, priority: int, attempt: int
-    ) -> Completion:
-        if self._stopped is not None:
-            raise self._stopped
-        pacer = lane.pacer
-        permit = await self._unless_stopped(pacer.acquire(tokens, priority))
-        if self._stopped is not None:  # it may have happened while this call waited
-            pacer.release(permit, used_tokens=0)
-            raise self._stopped
+    def _announce_sent(self, call: Call, key: str, attempt: int) -> None:
         if self._events.active:
             self._events.emit(
                 CallSent(key=key, pacer=call.judge.provider, pair_id=call.pair_id, attempt=attempt)
             )
-        self.in_flight += 1
-        self.calls_sent += 1
-        try:
-            reply = await lane.provider.complete(call)
-        except ProviderError as error:
-            pacer.release(permit, error=error)
-            raise
-        except BaseException:
-            pacer.release(permit)
-            raise
-        finally:
-            self.in_flight -= 1
-        usage = reply.completion.usage
-        # A provider that reports no usage is taken to have used the estimate.
-        used = usage.input + usage.output or permit.tokens
-        pacer.release(permit, used_tokens=used, rate=reply.rate)
-        lane.answered = True
-        return reply.completion
+
+    def _announce_retry(
+        self, call: Call, key: str, error: ProviderError, attempt: int, again: Again
+    ) -> None:
+        if self._events.active:
+            self._events.emit(
+                CallRetried(
+                    key=key,
+                    pacer=call.judge.provider,
+                    pair_id=call.pair_id,
+                    kind=error.kind,
+                    attempt=attempt,
+                    wait_s=again.wait_s,
+                    spent=again.spent,
+                )
+            )
 
     def _give_up(self, lane: _Lane, call: Call, key: str, error: ProviderError) -> None:
         """Book a call that failed for good; some failures speak of the whole run."""

@@ -98,7 +98,14 @@ class Scheduler:
         while (work := await intake.next()) is not None:
             started_s = self._clock.now()
             try:
-                outcome = await self._outcome_of(work, desk)
+                if work.pair is None:
+                    outcome: Outcome = self._known(work)
+                else:
+                    task = desk.sit_down()
+                    try:
+                        outcome = await self.judge(work.pair, work.row, work.ordinal)
+                    finally:
+                        desk.get_up(task)
             except RunStopped:
                 book.leave_unrun()
                 intake.close()
@@ -117,20 +124,14 @@ class Scheduler:
                     PairDone(outcome=outcome, duration_s=self._clock.now() - started_s)
                 )
 
-    async def _outcome_of(self, work: Work, desk: "Desk") -> Outcome:
-        if work.known is not None:
-            return msgspec.structs.replace(
-                work.known,
-                spec=self._spec,
-                strategy=self._strategy.name,
-                simulated=self._simulated,
-            )
-        assert work.pair is not None
-        task = desk.sit_down()
-        try:
-            return await self.judge(work.pair, work.row, work.ordinal)
-        finally:
-            desk.get_up(task)
+    def _known(self, work: Work) -> Failed:
+        assert work.known is not None
+        return msgspec.structs.replace(
+            work.known,
+            spec=self._spec,
+            strategy=self._strategy.name,
+            simulated=self._simulated,
+        )
 
     def __repr__(self) -> str:
         return f"Scheduler({self._strategy.name}, {self._gateway!r})"
