@@ -11,7 +11,7 @@ clock running yet, and once it holds one a connection is there or is made at onc
 import asyncio
 import errno
 import socket
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -57,9 +57,9 @@ class HttpClient:
         state = "closed" if self._closed else "open" if self._session else "unused"
         return f"HttpClient({state}, concurrency {self._limits.concurrency})"
 
-    def post_json(
+    async def post_json(
         self, url: str, body: bytes, headers: Mapping[str, str] | None = None
-    ) -> Coroutine[Any, Any, HttpReply]:
+    ) -> HttpReply:
         """POST a JSON body and read the whole answer. Source: `Transport.post_json`.
 
         Args:
@@ -70,7 +70,7 @@ class HttpClient:
         Raises:
             ProviderError: the network failed, the time ran out or the answer is too large.
         """
-        return self._send("POST", url, body, headers)
+        return await self._send("POST", url, body, headers)
 
     async def get(self, url: str) -> HttpReply:
         """GET `url`; raises as `post_json` does. Source: `Transport.get`."""
