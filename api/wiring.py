@@ -25,9 +25,9 @@ from dikast.config import (
     read_provider,
 )
 from dikast.engine.clock import SystemClock
-from dikast.engine.errors import ConfigError, SinkError
+from dikast.engine.errors import ConfigError, InputError, StoreError
 from dikast.engine.model import Judge, Pair, Row
-from dikast.engine.ports import Clock, Observer, Sink
+from dikast.engine.ports import CallStore, Clock, Observer, Sink
 from dikast.engine.run import Engine
 from dikast.engine.sources import FileSource
 from dikast.engine.store import open_store
@@ -289,7 +289,7 @@ def build_engine(
         strategy,
         built,
         limits={name: settings.providers[name].limits.limits() for name in built},
-        store=open_store(store),
+        store=_open_store(store),
         retry=run.retry.policy(),
         workers=run.workers,
         budget_usd=run.budget_usd,
@@ -314,6 +314,14 @@ def engine_from_file(path: str | Path, *, observers: tuple[Observer, ...] = ()) 
     run = settings.run
     where = None if run.no_store or run.store is None else settings.base_dir / run.store
     return build_engine(settings, store=where, observers=observers)
+
+
+def _open_store(where: str | os.PathLike[str] | None) -> CallStore | None:
+    try:
+        return open_store(where)
+    except StoreError as error:
+        # Before the run has begun this is a wrong argument; later it would be a full disk.
+        raise ConfigError(f"call store {error}") from error
 
 
 def _check_budget(settings: Settings) -> None:
@@ -413,7 +421,7 @@ def check_output_name(where: str) -> None:
     """Refuse an output that is a folder before anything is spent.
 
     Raises:
-        SinkError: it is one.
+        InputError: it is one.
     """
     if where != "-" and Path(where).is_dir():
-        raise SinkError(f"{where}: is a folder; name a file for the outcomes")
+        raise InputError(f"{where}: is a folder; name a file for the outcomes")

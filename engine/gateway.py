@@ -293,7 +293,7 @@ class Gateway:
             )
         elif error.kind == "auth":
             stop = RunStopped("auth", f"provider {name!r} refuses the key: {error.message}")
-        elif error.kind in ("transient", "timeout") and not lane.answered:
+        elif error.kind in ("transient", "timeout", "malformed") and not lane.answered:
             lane.failed_calls += 1
             if lane.failed_calls >= DEAD_AFTER_CALLS:
                 stop = RunStopped(

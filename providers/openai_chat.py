@@ -7,6 +7,7 @@ bytes). Knows the wire format; knows no pairs and no verdicts.
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -81,10 +82,7 @@ def read_access(name: str, settings: OpenAIChatSettings, env: Mapping[str, str])
         ConfigError: an address, a limit or a header is unusable, or the key's variable is empty.
     """
     where = f"providers.{name}"
-    if not settings.base_url.startswith(("http://", "https://")):
-        raise ConfigError(
-            f"{where}.base_url: {scrub(settings.base_url)!r} is not an http:// or https:// address"
-        )
+    _check_address(f"{where}.base_url", settings.base_url)
     for field in ("concurrency", "timeout_s", "connect_timeout_s", "body_max_bytes"):
         if not getattr(settings, field) > 0:
             raise ConfigError(f"{where}.{field}: must be above 0")
@@ -108,6 +106,25 @@ def read_access(name: str, settings: OpenAIChatSettings, env: Mapping[str, str])
                 "allow; look for a line break or a typographic quote in the key"
             )
     return Access(headers=headers, secrets=tuple(secrets))
+
+
+def _check_address(where: str, address: str) -> None:
+    """A mistyped address must be found before the first call, not by each of a million."""
+    shown = repr(scrub(safe_url(address)))
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        usable = usable and (parts.port is None or parts.port > 0)
+    except ValueError:  # a port out of range, or brackets that do not close
+        usable = False
+        parts = None
+    if not usable or parts is None:
+        raise ConfigError(f"{where}: {shown} is not an http:// or https:// address")
+    if parts.username or parts.password:
+        raise ConfigError(
+            f"{where}: holds credentials; keys belong in an environment variable, named in "
+            "api_key_env"
+        )
 
 
 class OpenAIChatProvider:

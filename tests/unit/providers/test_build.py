@@ -47,7 +47,15 @@ def test_providers_are_built_by_kind() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [OpenAIChatSettings(), ReplaySettings(paths=("none.jsonl",)), SimulatedSettings(accuracy=2)],
+    [
+        OpenAIChatSettings(),
+        OpenAIChatSettings(base_url="http://[::1", api_key_env=None),
+        OpenAIChatSettings(base_url="http://127.0.0.1:99999/v1", api_key_env=None),
+        OpenAIChatSettings(base_url="ftp://host/v1", api_key_env=None),
+        OpenAIChatSettings(base_url="http://me:secret@host/v1", api_key_env=None),
+        ReplaySettings(paths=("none.jsonl",)),
+        SimulatedSettings(accuracy=2),
+    ],
 )
 def test_a_mistake_is_told_at_build_time_with_the_providers_name(settings: Any) -> None:
     with pytest.raises(ConfigError, match=r"providers\.main"):

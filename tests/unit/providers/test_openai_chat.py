@@ -337,7 +337,8 @@ def test_no_representation_shows_a_key() -> None:
     settings = OpenAIChatSettings(
         base_url="https://user:sk-in-url@host/v1", headers={"x-key": "sk-in-header"}
     )
-    access = read_access("p", settings, {"OPENAI_API_KEY": "sk-in-env"})
+    plain = OpenAIChatSettings(headers={"x-key": "sk-in-header"})
+    access = read_access("p", plain, {"OPENAI_API_KEY": "sk-in-env"})
     provider = OpenAIChatProvider(settings, FixedTransport(200, b""), ManualClock(), access)
     for thing in (settings, access, provider):
         assert "sk-in" not in f"{thing!r} {thing}"
