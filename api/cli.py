@@ -77,7 +77,7 @@ def _add_choices(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PROVIDER:MODEL",
-        help="a judge without a configuration, or the name of a configured one; may be repeated",
+        help="a judge without a configuration, or the name of a configured one",
     )
     command.add_argument("--strategy", metavar="NAME", help="single or swap")
     command.add_argument("--template", metavar="NAME_OR_FILE", help="prompt to ask with")

@@ -298,12 +298,15 @@ def provider_fields(kind: object) -> list[str]:
     return [] if found is None else list(found.__struct_encode_fields__)
 
 
-def make_judge(name: str, settings: JudgeSettings, *, by_pair: bool = False) -> Judge:
-    """The judge as the engine knows it."""
+def make_judge(
+    name: str, settings: JudgeSettings, *, by_pair: bool = False, endpoint: str = ""
+) -> Judge:
+    """The judge as the engine knows it; `endpoint` is what stands behind its provider."""
     prices = settings.prices
     return Judge(
         name=name,
         provider=settings.provider,
+        endpoint=endpoint,
         model=settings.model,
         params=Params(
             temperature=settings.temperature if settings.send_temperature else None,

@@ -46,6 +46,7 @@ class Progress:
         self.already = already
         self.done = 0
         self.failed = 0
+        self.first_failures: dict[str, Failed] = {}
         self.undecided = 0
         self.calls = 0
         self.stored_calls = 0
@@ -69,6 +70,7 @@ class Progress:
             self.simulated = self.simulated or event.outcome.simulated
             if isinstance(event.outcome, Failed):
                 self.failed += 1
+                self.first_failures.setdefault(event.outcome.reason, event.outcome)
             elif isinstance(event.outcome, Undecided):
                 self.undecided += 1
         elif isinstance(event, CallRetried):

@@ -182,7 +182,8 @@ def judges_in(settings: Settings) -> dict[str, Judge]:
             )
         entry = settings.providers[judge.provider]
         recorded = isinstance(entry.settings, ReplaySettings)
-        out[name] = make_judge(name, judge, by_pair=recorded)
+        endpoint = providers.endpoint_of(entry.settings)
+        out[name] = make_judge(name, judge, by_pair=recorded, endpoint=endpoint)
     return out
 
 

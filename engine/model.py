@@ -118,7 +118,8 @@ class Judge(Record, frozen=True):
 
     `family` names the model family (for self-preference checks). `by_pair` makes the pair id and
     the order part of the call's key: needed where the answer depends on them and not on the
-    prompt alone (recorded outputs).
+    prompt alone (recorded outputs). `endpoint` says what stands behind the provider's name (its
+    address, or a hash of its settings): two servers may call different models by one name.
     """
 
     name: str
@@ -128,6 +129,7 @@ class Judge(Record, frozen=True):
     prices: Prices | None = None
     family: str | None = None
     by_pair: bool = False
+    endpoint: str = ""
 
 
 class Usage(Record, frozen=True):
@@ -197,6 +199,7 @@ class Call(Record, frozen=True):
             messages = tuple((text(each.role), text(each.content)) for each in self.messages)
         return (
             self.judge.provider,
+            self.judge.endpoint,
             self.judge.model,
             self.judge.params,
             messages,

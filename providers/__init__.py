@@ -4,8 +4,11 @@
 endpoint is built: aiohttp alone would make the command line slow to start.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
+
+import msgspec
 
 from dikast.engine.errors import ConfigError
 from dikast.engine.ports import Clock, Provider
@@ -27,7 +30,14 @@ __all__ = [
     "SimulatedSettings",
     "TruthTable",
     "build",
+    "endpoint_of",
 ]
+
+# What decides a simulated judge's words.
+CHARACTER = (
+    *("seed", "accuracy", "consistency", "position_bias", "length_bias"),
+    *("tie_rate", "garbage_rate", "truncate_rate", "refuse_rate"),
+)
 
 ProviderSettings = OpenAIChatSettings | ReplaySettings | SimulatedSettings
 
@@ -47,6 +57,23 @@ class BuiltProvider(Provider, Protocol):
             ProviderError: it cannot.
         """
         ...
+
+
+def endpoint_of(settings: ProviderSettings) -> str:
+    """What answers behind these settings, as part of call keys and specs.
+
+    The address of an endpoint; for judges that are made up or recorded, what makes them: then
+    other settings are another judge, and nothing of the old one is served from a call store.
+    """
+    if isinstance(settings, OpenAIChatSettings):
+        return settings.base_url.rstrip("/")
+    if isinstance(settings, SimulatedSettings):
+        # Latency, faults and limits change when an answer comes, not what it says.
+        what: Any = {name: getattr(settings, name) for name in CHARACTER}
+    else:
+        what = (settings.paths, settings.template)
+    plain = msgspec.json.encode(what, order="deterministic")
+    return f"{settings.__struct_config__.tag}:{hashlib.sha256(plain).hexdigest()[:12]}"
 
 
 def build(

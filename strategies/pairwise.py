@@ -166,4 +166,5 @@ def judge_spec(judge: Judge) -> dict[str, Any]:
         "model": judge.model,
         "params": {field: getattr(params, field) for field in params.__struct_fields__},
         "by_pair": judge.by_pair,
+        "endpoint": judge.endpoint,
     }

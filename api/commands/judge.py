@@ -6,7 +6,7 @@ import contextlib
 import functools
 import signal
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from dikast import status, wiring
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, DikastError, SinkError
+from dikast.engine.model import Failed
 from dikast.engine.ports import PacerStats, Sink, Source
 from dikast.engine.run import Engine, RunReport
 from dikast.logging import LogObserver, build_logger
@@ -23,6 +24,8 @@ from dikast.progress import Progress, ProgressWriter, duration
 from dikast.rows import count_rows
 from dikast.signals import on_signals
 from dikast.sinks import OutputScan
+
+_MESSAGE_SHOWN = 200  # characters of a failure's message on the terminal
 
 
 def choices_from(args: argparse.Namespace) -> wiring.Choices:
@@ -68,7 +71,14 @@ async def run(args: argparse.Namespace) -> int:
         stack.push_async_exit(functools.partial(_close, sink))
         report = await _account(args, settings, engine, output, source, sink, resume, progress)
     code = status.of_report(report)
-    _tell(args, output, report, code, simulated=progress.simulated or engine.simulated)
+    _tell(
+        args,
+        output,
+        report,
+        code,
+        simulated=progress.simulated or engine.simulated,
+        first_failures=progress.first_failures.values(),
+    )
     return code
 
 
@@ -175,17 +185,30 @@ def _say(args: argparse.Namespace, message: str) -> None:
 
 
 def _tell(
-    args: argparse.Namespace, output: Output, report: RunReport, code: int, *, simulated: bool
+    args: argparse.Namespace,
+    output: Output,
+    report: RunReport,
+    code: int,
+    *,
+    simulated: bool,
+    first_failures: Iterable[Failed],
 ) -> None:
     """The end of the story: the ledger for people, the summary for machines."""
     if not args.quiet:
         for line in report_lines(report, output.where, simulated=simulated):
             print(line, file=sys.stderr)
+        for failed in first_failures:
+            print(f"  first {failed.reason}: {failed.id}: {_one_line(failed)}", file=sys.stderr)
     if report.stopped is not None and code not in (status.OK, status.FAILURES):
         hint = "" if report.stopped == "auth" else "; the same command resumes"
         _say_stop((report.message or report.stopped) + hint)
     if args.json:
         print(msgspec.json.encode(summary(report, output, code, simulated=simulated)).decode())
+
+
+def _one_line(failed: Failed) -> str:
+    message = " ".join(failed.message.split())
+    return message if len(message) <= _MESSAGE_SHOWN else message[: _MESSAGE_SHOWN - 3] + "..."
 
 
 def _say_stop(message: str) -> None:

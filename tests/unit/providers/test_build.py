@@ -20,6 +20,7 @@ from dikast.providers import (
     SimulatedProvider,
     SimulatedSettings,
     build,
+    endpoint_of,
 )
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "providers.toml"
@@ -75,3 +76,12 @@ def test_the_example_configuration_builds(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_importing_the_package_does_not_import_the_http_library() -> None:
     code = "import sys, dikast.providers; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+def test_two_endpoints_are_never_taken_for_each_other() -> None:
+    one = OpenAIChatSettings(base_url="http://127.0.0.1:8123/v1")
+    again = OpenAIChatSettings(base_url="http://127.0.0.1:8123/v1/", timeout_s=5)
+    two = OpenAIChatSettings(base_url="http://127.0.0.1:8124/v1")
+    assert endpoint_of(one) == endpoint_of(again) != endpoint_of(two)
+    sharp, dull = SimulatedSettings(accuracy=0.9), SimulatedSettings(accuracy=0.6)
+    assert endpoint_of(sharp) != endpoint_of(dull)
