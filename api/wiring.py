@@ -40,7 +40,6 @@ from dikast.strategies import PairwiseConfig, PromptTemplate, StrategyConfig, Sw
 from dikast.toml_check import nearest, read_table
 
 STORE_NAME = "dikast-calls.sqlite"
-ORDER_WINDOW_ROWS = 100_000
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
@@ -358,21 +357,18 @@ def open_source(paths: Sequence[str], form: str | None) -> FileSource:
     return FileSource(paths, format=form or "auto")
 
 
-def open_sinks(
-    output: Output, more: Sequence[str], *, resume: OutputScan | None, ordered: bool
-) -> Sink:
+def open_sinks(output: Output, more: Sequence[str], *, resume: OutputScan | None) -> Sink:
     """The output's sink, and every further one beside it.
 
     Raises:
         ConfigError: a kind of sink is not known.
         SinkError: an output cannot be opened, or another run is writing it.
     """
-    window = ORDER_WINDOW_ROWS if ordered else 0
-    first = JsonlSink(output.where, resume=resume, sync="close", window_rows=window)
+    first = JsonlSink(output.where, resume=resume, sync="close")
     if not more:
         return first
     # A further sink that breaks must not stop the run silently either: the default is "stop".
-    return FanoutSink([first, *(sinks.build(each, window_rows=window) for each in more)])
+    return FanoutSink([first, *(sinks.build(each) for each in more)])
 
 
 async def start_server(

@@ -16,14 +16,18 @@ from dikast.engine.ports import Source
 
 
 class Work:
-    """One thing for a worker to do: a pair to judge, or an outcome that is already known."""
+    """One thing for a worker to do: a pair to judge, or an outcome that is already known.
 
-    __slots__ = ("known", "ordinal", "pair", "row")
+    `ordinal` is the row's place in the input, `turn` its place among the rows handed out.
+    """
+
+    __slots__ = ("known", "ordinal", "pair", "row", "turn")
 
     def __init__(
         self, ordinal: int, row: Row, pair: Pair | None = None, known: Failed | None = None
     ) -> None:
         self.ordinal = ordinal
+        self.turn = 0
         self.row = row
         self.pair = pair
         self.known = known
@@ -57,6 +61,7 @@ class Intake:
         self._seen = IdTable()
         self._files: list[tuple[int, str]] = []
         self._ordinal = 0
+        self._turn = 0
         self._open = True
 
     def close(self) -> None:
@@ -96,6 +101,8 @@ class Intake:
             self._book.enter()
             work = self._sort(row)
             if work is not None:
+                self._turn += 1
+                work.turn = self._turn
                 return work
         return None
 

@@ -17,6 +17,7 @@ import msgspec
 
 from dikast.engine.budget import Budget
 from dikast.engine.clock import SystemClock
+from dikast.engine.delivery import AsTheyCome, Delivery, InTurn
 from dikast.engine.errors import DikastError, RunStopped, SinkError
 from dikast.engine.events import Events, RunStarted, RunStopping
 from dikast.engine.gateway import Gateway
@@ -71,6 +72,19 @@ class Snapshot(Record, frozen=True):
     in_flight: int
     pairs_open: int
     pacers: list[PacerStats]
+
+
+class _IntoQueue:
+    """Delivery into the queue behind `Engine.judge`."""
+
+    def __init__(self, queue: asyncio.Queue[Outcome]) -> None:
+        self._queue = queue
+
+    async def write(self, turn: int, outcome: Outcome) -> None:
+        await self._queue.put(outcome)
+
+    def skip(self, turn: int) -> None:
+        """The stream simply has no such outcome."""
 
 
 def spec_hash(tree: Mapping[str, Any]) -> str:
@@ -198,15 +212,13 @@ class Engine:
             RunStopped: the run had to stop; the outcomes so far were yielded before.
         """
         queue: asyncio.Queue[Outcome] = asyncio.Queue(maxsize=self._workers)
+        delivery = _IntoQueue(queue)
         source = IterableSource(pairs)
         book, desk = LedgerBook(), Desk()
         intake = Intake(source, book)
 
-        async def put(ordinal: int, outcome: Outcome) -> None:
-            await queue.put(outcome)
-
         crew = asyncio.gather(
-            *(self._scheduler.work(intake, book, put, desk) for _ in range(self._workers))
+            *(self._scheduler.work(intake, book, delivery, desk) for _ in range(self._workers))
         )
         getter: asyncio.Task[Outcome] | None = None
         try:
@@ -238,6 +250,7 @@ class Engine:
         *,
         is_done: Callable[[str], bool] | None = None,
         limit: int | None = None,
+        ordered: bool = False,
     ) -> RunReport:
         """Judge all of `source` into `sink` and give account of it.
 
@@ -246,6 +259,8 @@ class Engine:
             sink: where the outcomes go; flushed but not closed.
             is_done: says of an id whether an earlier run has done it.
             limit: the most rows to read, or None.
+            ordered: write in input order; a slow pair then holds up those behind it as soon as
+                every worker has an outcome that waits for it.
 
         Raises:
             InputError: the source as a whole cannot be read.
@@ -257,11 +272,9 @@ class Engine:
             intake.close()
         self._events.emit(RunStarted(spec=self.spec, strategy=self.strategy_name))
 
-        async def write(ordinal: int, outcome: Outcome) -> None:
-            await sink.write(outcome)
-
+        delivery: Delivery = InTurn(sink) if ordered else AsTheyCome(sink)
         workers = [
-            asyncio.create_task(self._scheduler.work(intake, self._book, write, self._desk))
+            asyncio.create_task(self._scheduler.work(intake, self._book, delivery, self._desk))
             for _ in range(self._workers)
         ]
         failure = await self._wait_for(workers, intake)

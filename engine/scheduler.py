@@ -6,11 +6,11 @@ pair makes that pair `Failed` and stops nobody else. Knows no HTTP and no files.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
+from dikast.engine.delivery import Delivery
 from dikast.engine.errors import ConfigError, ProviderError, RunStopped
 from dikast.engine.events import Events, PairDone
 from dikast.engine.gateway import Gateway, PairAsk
@@ -18,8 +18,6 @@ from dikast.engine.intake import Intake, Work
 from dikast.engine.ledger import LedgerBook
 from dikast.engine.model import Failed, Outcome, Pair, Row, Undecided
 from dikast.engine.ports import Clock, Strategy
-
-Write = Callable[[int, Outcome], Awaitable[None]]
 
 
 class Scheduler:
@@ -89,7 +87,9 @@ class Scheduler:
             line=(row.line or None) if row else None,
         )
 
-    async def work(self, intake: Intake, book: LedgerBook, write: Write, desk: "Desk") -> None:
+    async def work(
+        self, intake: Intake, book: LedgerBook, delivery: Delivery, desk: "Desk"
+    ) -> None:
         """One worker: take, judge, write, book, until the intake has no more.
 
         Raises:
@@ -108,13 +108,15 @@ class Scheduler:
                         desk.get_up(task)
             except RunStopped:
                 book.leave_unrun()
+                delivery.skip(work.turn)
                 intake.close()
                 continue
             except BaseException:
                 book.leave_unrun()
+                delivery.skip(work.turn)
                 raise
             try:
-                await write(work.ordinal, outcome)
+                await delivery.write(work.turn, outcome)
             except BaseException:
                 book.leave_unrun()
                 raise

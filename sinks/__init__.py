@@ -29,7 +29,6 @@ def build(
     resume: OutputScan | None = None,
     fresh: bool = False,
     sync: SyncPolicy = "never",
-    window_rows: int = 0,
 ) -> Sink:
     """The sink that `where` names: a path or `jsonl:PATH`, `-` for standard output, `memory:`.
 
@@ -38,7 +37,6 @@ def build(
         resume: what `scan_output` found there, for a file.
         fresh: empty an existing file first.
         sync: when a file is synced to the device.
-        window_rows: above 0, keep input order as far as this many held-back rows allow.
 
     Raises:
         ConfigError: the scheme is unknown.
@@ -51,7 +49,7 @@ def build(
     if scheme == "memory":
         return MemorySink()
     if scheme == "jsonl" and rest:
-        return JsonlSink(rest, resume=resume, fresh=fresh, sync=sync, window_rows=window_rows)
+        return JsonlSink(rest, resume=resume, fresh=fresh, sync=sync)
     raise ConfigError(
         f"sink {text!r}: unknown kind {scheme!r}; use a path, jsonl:PATH, - or memory:"
     )

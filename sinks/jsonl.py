@@ -10,7 +10,6 @@ Knows nothing of how outcomes come to be.
 import asyncio
 import errno
 import gzip
-import heapq
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -43,8 +42,6 @@ class JsonlSink:
         block_wait_s: or when its first row has waited this long, whichever is first.
         sync: "never" leaves it to the operating system, "batch" syncs every block, "close" syncs
             when the sink is flushed or closed.
-        window_rows: above 0, rows leave in input order as far as this many held-back rows allow;
-            a row that comes later than that is written late, never dropped. `flush` lets all go.
         file: write here instead (tests); nothing is opened.
 
     Raises:
@@ -61,7 +58,6 @@ class JsonlSink:
         block_rows: int = 512,
         block_wait_s: float = 0.05,
         sync: SyncPolicy = "never",
-        window_rows: int = 0,
         file: RawFile | None = None,
     ) -> None:
         if fresh and resume is not None:
@@ -72,7 +68,6 @@ class JsonlSink:
         self._block_rows = block_rows
         self._block_wait_s = block_wait_s
         self._sync: SyncPolicy = sync
-        self._order = _Window(window_rows) if window_rows > 0 else None
         self._encode = msgspec.json.Encoder().encode
         self._lines: list[bytes] = []
         self._line_bytes = 0
@@ -92,8 +87,7 @@ class JsonlSink:
     @property
     def unwritten_rows(self) -> int:
         """Rows accepted that the operating system does not have yet."""
-        held = len(self._order) if self._order is not None else 0
-        return self._unsent_rows + len(self._lines) + held
+        return self._unsent_rows + len(self._lines)
 
     async def write(self, outcome: Outcome) -> None:
         """Accept one outcome.
@@ -109,13 +103,8 @@ class JsonlSink:
             line = self._encode(outcome)
         except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError):
             line = self._encode_anyway(outcome)
-        if self._order is None:
-            self._lines.append(line)
-            self._line_bytes += len(line)
-        else:
-            for ready in self._order.push(outcome, line):
-                self._lines.append(ready)
-                self._line_bytes += len(ready)
+        self._lines.append(line)
+        self._line_bytes += len(line)
         if len(self._lines) >= self._block_rows or self._line_bytes >= _BLOCK_BYTES:
             self._drain()
         elif self._timer is None and self._lines:
@@ -128,7 +117,6 @@ class JsonlSink:
         Raises:
             SinkError: it cannot be written.
         """
-        self._release_window()
         self._drain()
         if self._sync != "never":
             self._sync_now()
@@ -178,10 +166,6 @@ class JsonlSink:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _release_window(self) -> None:
-        if self._order is not None:
-            self._lines.extend(self._order.release())
 
     def _drain(self) -> None:
         """Write the block. On failure the file is cut back to whole lines, the rest is kept."""
@@ -240,30 +224,6 @@ class JsonlSink:
         except OSError as error:
             self._error = self._sync_error = _explain(error, self.name)
             raise self._sync_error from error
-
-
-class _Window:
-    """Holds rows back so that they leave in input order; at most `rows_max` at once."""
-
-    def __init__(self, rows_max: int) -> None:
-        self._rows_max = rows_max
-        self._heap: list[tuple[int, int, int, bytes]] = []
-        self._files: dict[str | None, int] = {}
-        self._arrived = 0
-
-    def push(self, outcome: Outcome, line: bytes) -> list[bytes]:
-        file = self._files.setdefault(outcome.file, len(self._files))
-        self._arrived += 1
-        heapq.heappush(self._heap, (file, outcome.line or 0, self._arrived, line))
-        return [heapq.heappop(self._heap)[-1]] if len(self._heap) > self._rows_max else []
-
-    def release(self) -> list[bytes]:
-        rows = [entry[-1] for entry in sorted(self._heap)]
-        self._heap.clear()
-        return rows
-
-    def __len__(self) -> int:
-        return len(self._heap)
 
 
 def _open(path: Path, resume: OutputScan | None, fresh: bool, *, packed: bool) -> DiskFile:

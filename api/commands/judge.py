@@ -67,7 +67,7 @@ async def run(args: argparse.Namespace) -> int:
             progress.already = resume.done
             _say(args, f"resuming {output.where}: {_resumed(resume)}")
         progress.total = count_rows(args.pairs, settings.run.limit)
-        sink = wiring.open_sinks(output, args.sink, resume=resume, ordered=args.ordered)
+        sink = wiring.open_sinks(output, args.sink, resume=resume)
         stack.push_async_exit(functools.partial(_close, sink))
         report = await _account(args, settings, engine, output, source, sink, resume, progress)
     code = status.of_report(report)
@@ -108,6 +108,7 @@ async def _account(
                 sink,
                 is_done=resume.is_done if resume is not None else None,
                 limit=settings.run.limit,
+                ordered=args.ordered,
             )
         # The output has to be whole before the manifest says so.
         await sink.flush()

@@ -33,7 +33,7 @@ def read_back(path: Path) -> list[Outcome]:
     return [msgspec.json.decode(line, type=Outcome) for line in data.split(b"\n")[:-1]]
 
 
-@pytest.fixture(params=["memory", "jsonl", "jsonl-ordered", "fanout"])
+@pytest.fixture(params=["memory", "jsonl", "fanout"])
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
     path = tmp_path / "out.jsonl"
     memory = MemorySink()
@@ -41,8 +41,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
         return memory, lambda: memory.outcomes
     if request.param == "fanout":
         return FanoutSink([memory, JsonlSink(path)]), lambda: read_back(path)
-    window = 8 if request.param == "jsonl-ordered" else 0
-    return JsonlSink(path, window_rows=window), lambda: read_back(path)
+    return JsonlSink(path), lambda: read_back(path)
 
 
 async def test_what_was_written_is_there_after_a_flush(made: Made) -> None:

@@ -426,3 +426,30 @@ async def test_a_cancel_while_waiting_for_a_turn_stays_a_cancel() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_ordered_outcomes_come_in_input_order_whatever_the_latencies(seed: int) -> None:
+    sink = MemorySink()
+    async with engine_on(ScriptedProvider(storm(seed))) as engine:
+        report = await engine.run(
+            IterableSource(pairs(100)), sink, is_done=lambda id: id in {"p3", "p50"}, ordered=True
+        )
+    assert report.complete
+    assert [o.id for o in sink.outcomes] == [f"p{i}" for i in range(100) if i not in {3, 50}]
+
+
+async def test_an_ordered_run_that_is_cancelled_writes_what_is_decided_and_adds_up() -> None:
+    slow_first = ScriptedProvider(
+        lambda call, times: 1e6 if getattr(call, "pair_id", "") == "p0" else 0.1
+    )
+    sink = MemorySink()
+    async with engine_on(slow_first, workers=4) as engine:
+        task = asyncio.create_task(engine.run(IterableSource(pairs(100)), sink, ordered=True))
+        await asyncio.sleep(5)
+        assert sink.outcomes == []
+        engine.cancel()
+        report = await task
+    assert [outcome.id for outcome in sink.outcomes] == ["p1", "p2", "p3"]
+    assert (report.ledger.judged, report.ledger.not_run) == (3, 1)
+    assert report.ledger.adds_up()

@@ -291,27 +291,6 @@ async def test_a_disk_that_runs_full_keeps_whole_lines_and_takes_the_rest_later(
     assert ids(path.read_bytes()) == [f"id-{n}" for n in range(accepted)]
 
 
-async def test_input_order_is_kept_as_far_as_the_window_reaches(tmp_path: Path) -> None:
-    path = tmp_path / "out.jsonl"
-    sink = JsonlSink(path, window_rows=4, block_rows=1)
-    arrival = [3, 1, 2, 0, 5, 4, 7, 6, 9, 8]
-    for number in arrival:
-        await sink.write(verdict(number, file="in", line=number + 1))
-    assert ids(path.read_bytes()) == [f"id-{n}" for n in range(6)]
-    assert sink.unwritten_rows == 4
-    await sink.aclose()
-    assert ids(path.read_bytes()) == [f"id-{n}" for n in range(10)]
-
-
-async def test_a_row_beyond_the_window_is_late_but_not_lost(tmp_path: Path) -> None:
-    path = tmp_path / "out.jsonl"
-    sink = JsonlSink(path, window_rows=2)
-    for number in [1, 2, 3, 4, 0]:
-        await sink.write(verdict(number, file="in", line=number + 1))
-    await sink.aclose()
-    assert sorted(ids(path.read_bytes())) == [f"id-{n}" for n in range(5)]
-
-
 async def test_gzip_by_suffix_reads_back_and_is_not_continued(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl.gz"
     sink = JsonlSink(path, block_rows=3)
