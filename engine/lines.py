@@ -92,6 +92,9 @@ def _unpacked(read: Read, file: str) -> Iterator[bytes | Flaw]:
             first = read(_CHUNK_BYTES)
 
 
+_TRAILER_BYTES = 8  # checksum and length at the end of a gzip member
+
+
 def _new_gzip() -> Any:
     return zlib.decompressobj(wbits=31)
 
@@ -102,8 +105,12 @@ def _inflate(
     """Unpack member after member; a truncated or damaged one ends the input with a flaw."""
     unpacker = new()
     begun = False
-    data = first
+    data, kept = first, b""
     while data:
+        # The checksum stands at the end. It is unpacked by itself, for an unpacker that meets a
+        # wrong one keeps for itself what it has unpacked in the same step.
+        if not kept and len(data) > _TRAILER_BYTES:
+            data, kept = data[:-_TRAILER_BYTES], data[-_TRAILER_BYTES:]
         try:
             out = unpacker.decompress(data)
         except errors as error:
@@ -113,9 +120,9 @@ def _inflate(
         if out:
             yield out
         if not unpacker.eof:
-            data = read(_PACKED_BYTES)
+            data, kept = kept or read(_PACKED_BYTES), b""
             continue
-        data = unpacker.unused_data or read(_PACKED_BYTES)
+        data, kept = unpacker.unused_data + kept or read(_PACKED_BYTES), b""
         if kind == "gzip":
             data = data.lstrip(b"\0") or read(_PACKED_BYTES)  # tapes pad with zeros
         unpacker, begun = new(), False

@@ -341,3 +341,12 @@ async def test_ready_rows_pass_through_an_iterable_source() -> None:
     row = Row(item=BadRow(message="no"), file="f", line=7)
     source = IterableSource([row])
     assert [each async for batch in source.batches() for each in batch] == [row]
+
+
+async def test_a_wrong_checksum_at_the_end_costs_no_row(tmp_path: Path) -> None:
+    packed = bytearray(pack(b"".join(line_of(n) for n in range(3000)), "gzip"))
+    packed[-6] ^= 0xFF
+    *good, last = await rows_of(file_of(tmp_path, bytes(packed)))
+    assert [row.item.id for row in good] == [str(n) for n in range(3000)]
+    assert isinstance(last.item, BadRow)
+    assert "incorrect data check" in last.item.message
