@@ -36,7 +36,7 @@ from dikast.presets import judge_table, shorthand
 from dikast.providers import BuiltProvider, ReplaySettings, SimulatedSettings, TruthTable
 from dikast.providers.simulate_server import SimulateServer, start
 from dikast.sinks import FanoutSink, JsonlSink, OutputScan
-from dikast.strategies import PairwiseConfig, PromptTemplate, StrategyConfig, SwapConfig
+from dikast.strategies import PromptTemplate, StrategyConfig
 from dikast.toml_check import nearest, read_table
 
 STORE_NAME = "dikast-calls.sqlite"
@@ -134,46 +134,34 @@ def _strategy(settings: Settings, choices: Choices, named: Sequence[str]) -> Str
         return settings.strategy
     judges = list(named or settings.judges)
     if settings.strategy is not None and not named:
-        judges = judges_of(settings.strategy)
+        judges = strategies.judges_of(settings.strategy)
     if not judges:
         raise ConfigError(
             "no judge was named: use --judge PROVIDER:MODEL, such as openai:gpt-4o-mini or "
             "simulated:careful, or --config FILE"
         )
-    if len(judges) > 1:
+    wanted = choices.strategy or "swap"
+    if len(judges) > 1 and wanted not in strategies.MANY:
         raise ConfigError(
             f"the strategies single and swap ask one judge, but {len(judges)} are there "
-            f"({', '.join(judges)}); choose one with --judge NAME, or write a [strategy]"
+            f"({', '.join(judges)}); choose one with --judge NAME, ask all of them with "
+            "--strategy committee or cascade, or write a [strategy]"
         )
-    template = choices.template or strategies.AUTO
-    return strategies.preset(choices.strategy or "swap", judges[0], template)
+    return strategies.preset(wanted, judges, choices.template or strategies.AUTO)
 
 
-def judges_of(config: StrategyConfig) -> list[str]:
-    """Names of the judges in a strategy tree, each once."""
-    if isinstance(config, SwapConfig):
-        return judges_of(config.inner)
-    return [config.judge]
-
-
-def calls_per_pair(config: StrategyConfig) -> int:
-    """The most judge calls that a tree makes for one pair."""
-    return 2 * calls_per_pair(config.inner) if isinstance(config, SwapConfig) else 1
-
-
-def templates_of(config: StrategyConfig) -> list[str]:
-    """Names of the templates in a strategy tree."""
-    leaf: PairwiseConfig | SwapConfig = config
-    while isinstance(leaf, SwapConfig):
-        leaf = leaf.inner
-    return [leaf.template]
+def calls_per_pair(settings: Settings) -> tuple[int, int]:
+    """The fewest and the most judge calls that the strategy makes for one pair."""
+    assert settings.strategy is not None
+    families = {name: judge.family for name, judge in settings.judges.items()}
+    return strategies.calls_range(settings.strategy, families)
 
 
 def judges_in(settings: Settings) -> dict[str, Judge]:
     """The judges that the strategy asks, ready to be asked."""
     assert settings.strategy is not None
     out: dict[str, Judge] = {}
-    for name in judges_of(settings.strategy):
+    for name in strategies.judges_of(settings.strategy):
         judge = settings.judges.get(name)
         if judge is None:
             raise ConfigError(

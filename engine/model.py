@@ -267,15 +267,66 @@ class Vote(Record, frozen=True):
         )
 
 
+class Marks(Record, frozen=True):
+    """How sure and how contested a verdict of several votes is; formulas in docs/confidence.md.
+
+    `votes` gave a verdict, `unread` were asked and gave none (unreadable, refused or failed),
+    `excluded` were kept from voting by a rule, `spared` were not asked because the result could
+    no longer change. `entropy_bits` is the Shannon entropy of the shares of A, B and tie, 0 to
+    1.585. `majority_share` is the share of the most common pick and `margin` its lead over the
+    next. `spread` is the standard deviation of the votes with A = 1, tie = 0, B = -1, 0 to 1.
+    `stability` is the share of the most common result among all that were asked, where no
+    verdict is a result of its own. `level`: the tie stands because the votes cancel out.
+    `score_spread` is the standard deviation of each dimension's scores.
+    """
+
+    votes: int
+    unread: int = 0
+    excluded: int = 0
+    spared: int = 0
+    entropy_bits: float = 0.0
+    majority_share: float = 1.0
+    margin: float = 1.0
+    spread: float = 0.0
+    stability: float = 1.0
+    level: bool = False
+    score_spread: dict[str, float] = {}
+
+
+class Part(Record, frozen=True):
+    """What one part of a compound strategy concluded: a member, a sample, a rung.
+
+    `why` says why there is no pick, or why a rung was not the last. `cost_usd` is the price of
+    its calls, bought now or before. `parts` are its own parts.
+    """
+
+    name: str
+    pick: Pick
+    why: str | None = None
+    weight: float = 1.0
+    calls: int = 0
+    cost_usd: float = 0.0
+    parts: tuple["Part", ...] = ()
+
+    def unswapped(self) -> "Part":
+        """The part of a judgement of the swapped pair, in the terms of the pair itself."""
+        return msgspec.structs.replace(
+            self, pick=flip_pick(self.pick), parts=tuple(part.unswapped() for part in self.parts)
+        )
+
+
 class _OutcomeBase(Record, frozen=True, tag_field="kind"):
     """What every outcome says besides its result; filled in by the scheduler, not by strategies.
 
     `strategy` is name@version, `spec` the hash of all that decides the result, `calls` the
     number of judge calls used, `stored_calls` those of them that came from the call store.
+    `parts` and `marks` are there where a combinator made one result of several.
     """
 
     id: str
     votes: tuple[Vote, ...] = ()
+    parts: tuple[Part, ...] = ()
+    marks: Marks | None = None
     usage: Usage = Usage()
     cost_usd: float = 0.0
     calls: int = 0
@@ -306,6 +357,7 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
             self,
             winner=flip_winner(self.winner),
             votes=tuple(vote.unswapped() for vote in self.votes),
+            parts=tuple(part.unswapped() for part in self.parts),
         )
 
 
@@ -317,7 +369,11 @@ class Undecided(_OutcomeBase, frozen=True, tag="undecided", kw_only=True):
 
     def unswapped(self) -> "Undecided":
         """The same, in the terms of the pair itself."""
-        return msgspec.structs.replace(self, votes=tuple(vote.unswapped() for vote in self.votes))
+        return msgspec.structs.replace(
+            self,
+            votes=tuple(vote.unswapped() for vote in self.votes),
+            parts=tuple(part.unswapped() for part in self.parts),
+        )
 
 
 class Failed(_OutcomeBase, frozen=True, tag="failed", kw_only=True):
@@ -329,7 +385,11 @@ class Failed(_OutcomeBase, frozen=True, tag="failed", kw_only=True):
 
     def unswapped(self) -> "Failed":
         """The same, in the terms of the pair itself."""
-        return msgspec.structs.replace(self, votes=tuple(vote.unswapped() for vote in self.votes))
+        return msgspec.structs.replace(
+            self,
+            votes=tuple(vote.unswapped() for vote in self.votes),
+            parts=tuple(part.unswapped() for part in self.parts),
+        )
 
 
 Outcome = Verdict | Undecided | Failed

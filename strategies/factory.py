@@ -4,17 +4,22 @@ Off the journey: runs once, before the first pair. Every kind is named here and 
 nothing registers itself. Knows judges by name and templates through a loader, no provider.
 """
 
-from collections.abc import Mapping
-from typing import Any, Union, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Union, cast, get_args
 
 import msgspec
 
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Judge
 from dikast.engine.ports import Strategy
+from dikast.strategies.aggregate import Rule
+from dikast.strategies.cascade import ESCALATE_WHEN, Doubt, cascade
+from dikast.strategies.committee import Committee, Member, committee
+from dikast.strategies.early_stop import early_stop
 from dikast.strategies.names import explain, nearest
 from dikast.strategies.pairwise import OrderRule, Pairwise
 from dikast.strategies.prompts import PromptTemplate, TemplateLoader, load_template
+from dikast.strategies.repeat import Repeat, repeat
 from dikast.strategies.swap import swap
 
 AUTO = "auto"
@@ -60,11 +65,127 @@ class SwapConfig(
     inner: "StrategyConfig"
 
 
-# msgspec resolves the forward reference by name, which needs typing.Union at run time.
-StrategyConfig = Union[PairwiseConfig, SwapConfig]  # noqa: UP007
+class MemberConfig(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One `[[strategy.members]]` of a committee.
 
-KINDS = ("pairwise", "swap")
-PRESETS = ("single", "swap")
+    `strategy` is how it judges. `weight` counts under `rule = "weighted"`. `family` is absent
+    for: the family of its judge. `name` is shown in outcomes; absent: the name of its judge.
+    """
+
+    strategy: "StrategyConfig"
+    weight: float = 1.0
+    family: str | None = None
+    name: str = ""
+
+
+class CommitteeConfig(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="kind",
+    tag="committee",
+):
+    """`kind = "committee"`: several members vote on every pair.
+
+    `judges` lists judges that each judge in both orders with `template` (as for "pairwise");
+    `members` lists strategies of any kind. `rule` is "majority" (default), "plurality",
+    "median", "mean", "trimmed_mean" or "weighted". `quorum` is how many must give a verdict;
+    absent: more than half. `trim` is the share that "trimmed_mean" cuts off at each end. `band`
+    is how far from 0 a mean or median must be to be no tie. With `exclude_own_family` no judge
+    votes on an answer of a model of its own family, where the families are known.
+    """
+
+    judges: tuple[str, ...] = ()
+    template: str = AUTO
+    members: tuple[MemberConfig, ...] = ()
+    rule: Rule = "majority"
+    quorum: int | None = None
+    trim: float = 0.2
+    band: float = 0.0
+    exclude_own_family: bool = True
+
+    def seated(self) -> tuple[MemberConfig, ...]:
+        """Every member: the listed judges in both orders, then `members`."""
+        return (
+            *(MemberConfig(strategy=preset("swap", judge, self.template)) for judge in self.judges),
+            *self.members,
+        )
+
+
+class RepeatConfig(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="kind",
+    tag="repeat",
+):
+    """`kind = "repeat"`: the strategy `inner`, `n` times, as samples of one judgement.
+
+    `rule`, `quorum`, `trim` and `band` are those of "committee", without "weighted".
+    """
+
+    inner: "StrategyConfig"
+    n: int
+    rule: Rule = "majority"
+    quorum: int | None = None
+    trim: float = 0.2
+    band: float = 0.0
+
+
+class CascadeConfig(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="kind",
+    tag="cascade",
+):
+    """`kind = "cascade"`: the first of `rungs` judges; a pair in doubt goes on to the next.
+
+    `escalate_when` names the doubts: "tie", "disagreement", "unparsed" (these by default),
+    "low_margin" (the margin is below `margin_below`) and "failed".
+    """
+
+    rungs: tuple["StrategyConfig", ...]
+    escalate_when: tuple[Doubt, ...] = ESCALATE_WHEN
+    margin_below: float = 0.5
+
+
+class EarlyStopConfig(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="kind",
+    tag="early_stop",
+):
+    """`kind = "early_stop"`: the committee or repeat `inner`, until its winner is settled.
+
+    `wave` is how many members are asked at the same time.
+    """
+
+    inner: "StrategyConfig"
+    wave: int = 1
+
+
+# msgspec resolves the forward reference by name, which needs typing.Union at run time.
+StrategyConfig = Union[  # noqa: UP007
+    PairwiseConfig, SwapConfig, CommitteeConfig, RepeatConfig, CascadeConfig, EarlyStopConfig
+]
+
+KINDS = tuple(str(each.__struct_config__.tag) for each in get_args(StrategyConfig))
+PRESETS = ("single", "swap", "committee", "cascade")
+"""What `--strategy` may name."""
+MANY = ("committee", "cascade")
+"""Presets that ask several judges."""
 
 
 def parse_strategy(data: Mapping[str, Any]) -> StrategyConfig:
@@ -80,7 +201,8 @@ def parse_strategy(data: Mapping[str, Any]) -> StrategyConfig:
     try:
         config: StrategyConfig = msgspec.convert(data, StrategyConfig)
     except msgspec.ValidationError as error:
-        known = (*PairwiseConfig.__struct_fields__, *SwapConfig.__struct_fields__, "kind")
+        kinds = (*get_args(StrategyConfig), MemberConfig)
+        known = {"kind", *(name for each in kinds for name in each.__struct_fields__)}
         place, message = explain(error, known)
         where = f"strategy.{place}" if place else "strategy"
         raise ConfigError(f"{where}: {message}") from error
@@ -100,24 +222,46 @@ def _check_kinds(data: object, place: str) -> None:
         raise ConfigError(f"{place}.kind = {kind!r}: {nearest(str(kind), KINDS)}")
     if "inner" in table:
         _check_kinds(table["inner"], f"{place}.inner")
+    for at, rung in _listed(table, "rungs"):
+        _check_kinds(rung, f"{place}.rungs[{at}]")
+    for at, member in _listed(table, "members"):
+        if isinstance(member, Mapping) and "strategy" in member:
+            strategy = cast(Mapping[str, object], member)["strategy"]
+            _check_kinds(strategy, f"{place}.members[{at}].strategy")
 
 
-def preset(name: str, judge: str, template: str = AUTO) -> StrategyConfig:
+def _listed(table: Mapping[str, object], name: str) -> list[tuple[int, object]]:
+    """The numbered elements of a list in a table; what is no list is left to the conversion."""
+    found = table.get(name)
+    return list(enumerate(cast(list[object], found))) if isinstance(found, list | tuple) else []
+
+
+def preset(name: str, judge: str | Sequence[str], template: str = AUTO) -> StrategyConfig:
     """The tree that a short name stands for.
 
     Args:
-        name: "single" (one judge, one order) or "swap" (one judge, both orders).
-        judge: the judge's name.
+        name: "single" (one judge, one order), "swap" (one judge, both orders), "committee" (all
+            judges, each in both orders, majority) or "cascade" (the judges in the order given,
+            each in both orders; the next is asked where the last was in doubt).
+        judge: the judge's name; for "committee" and "cascade" a list of at least two.
         template: as in `PairwiseConfig`.
 
     Raises:
-        ConfigError: there is no such preset.
+        ConfigError: there is no such preset, or not as many judges as it needs.
     """
-    if name == "single":
-        return PairwiseConfig(judge=judge, template=template)
-    if name == "swap":
-        return SwapConfig(inner=PairwiseConfig(judge=judge, template=template))
-    raise ConfigError(f"unknown strategy {name!r}; {nearest(name, PRESETS)}")
+    names = (judge,) if isinstance(judge, str) else tuple(judge)
+    if name not in PRESETS:
+        raise ConfigError(f"unknown strategy {name!r}; {nearest(name, PRESETS)}")
+    if name in MANY and len(names) < 2:
+        raise ConfigError(f"the strategy {name} needs at least two judges, not {len(names)}")
+    if name not in MANY and len(names) != 1:
+        raise ConfigError(f"the strategy {name} asks one judge, but {len(names)} are there")
+    if name == "committee":
+        return CommitteeConfig(judges=names, template=template)
+    if name == "cascade":
+        return CascadeConfig(rungs=tuple(preset("swap", each, template) for each in names))
+    single = PairwiseConfig(judge=names[0], template=template)
+    return single if name == "single" else SwapConfig(inner=single)
 
 
 def build(
@@ -138,20 +282,125 @@ def build(
     Raises:
         ConfigError: an unknown judge or template, or a tree that cannot work.
     """
-    if isinstance(config, PairwiseConfig):
-        if config.judge not in judges:
-            raise ConfigError(f"unknown judge {config.judge!r}; {nearest(config.judge, judges)}")
+    maker = _Maker(judges, seed, template_loader)
+    return maker.make(config)
+
+
+class _Maker:
+    """Turns nodes into strategies, one method a kind."""
+
+    def __init__(self, judges: Mapping[str, Judge], seed: int, loader: TemplateLoader) -> None:
+        self._judges = judges
+        self._seed = seed
+        self._loader = loader
+
+    def make(self, config: StrategyConfig) -> Strategy:
+        if isinstance(config, PairwiseConfig):
+            return self._pairwise(config)
+        if isinstance(config, SwapConfig):
+            return self._swap(config)
+        if isinstance(config, CommitteeConfig):
+            return self._committee(config)
+        if isinstance(config, RepeatConfig):
+            return self._repeat(config)
+        if isinstance(config, CascadeConfig):
+            return cascade(
+                [self.make(rung) for rung in config.rungs],
+                config.escalate_when,
+                config.margin_below,
+            )
+        return self._early_stop(config)
+
+    def _pairwise(self, config: PairwiseConfig) -> Pairwise:
+        if config.judge not in self._judges:
+            raise ConfigError(
+                f"unknown judge {config.judge!r}; {nearest(config.judge, self._judges)}"
+            )
         return Pairwise(
-            judges[config.judge],
-            _templates(config.template, template_loader),
-            seed=seed,
+            self._judges[config.judge],
+            _templates(config.template, self._loader),
+            seed=self._seed,
             order=config.order,
             sample=config.sample,
             keep_text=config.keep_text,
         )
-    if isinstance(config.inner, SwapConfig):
-        raise ConfigError("strategy: a swap inside a swap judges nothing new; remove one of them")
-    return swap(build(config.inner, judges, seed=seed, template_loader=template_loader))
+
+    def _swap(self, config: SwapConfig) -> Strategy:
+        if isinstance(config.inner, SwapConfig):
+            raise ConfigError(
+                "strategy: a swap inside a swap judges nothing new; remove one of them"
+            )
+        return swap(self.make(config.inner))
+
+    def _committee(self, config: CommitteeConfig) -> Committee:
+        members = [
+            Member(
+                strategy=self.make(each.strategy),
+                weight=each.weight,
+                family=each.family or self._family(each.strategy),
+                name=each.name,
+            )
+            for each in config.seated()
+        ]
+        return committee(
+            members,
+            config.rule,
+            config.quorum,
+            config.exclude_own_family,
+            trim=config.trim,
+            band=config.band,
+        )
+
+    def _repeat(self, config: RepeatConfig) -> Repeat:
+        return repeat(
+            self.make(config.inner),
+            config.n,
+            config.rule,
+            config.quorum,
+            trim=config.trim,
+            band=config.band,
+        )
+
+    def _early_stop(self, config: EarlyStopConfig) -> Strategy:
+        if isinstance(config.inner, CommitteeConfig):
+            return early_stop(self._committee(config.inner), config.wave)
+        if isinstance(config.inner, RepeatConfig):
+            return early_stop(self._repeat(config.inner), config.wave)
+        raise ConfigError(
+            "strategy: early_stop needs a vote to stop; its inner must be a committee or a repeat"
+        )
+
+    def _family(self, config: StrategyConfig) -> str | None:
+        """The family of a member's judges, where they are all of one."""
+        families = {self._judges[name].family for name in judges_of(config) if name in self._judges}
+        return families.pop() if len(families) == 1 else None
+
+
+def judges_of(config: StrategyConfig) -> list[str]:
+    """Names of the judges in a strategy tree, each once, in the order of the tree."""
+    return list(dict.fromkeys(leaf.judge for leaf in leaves(config)))
+
+
+def templates_of(config: StrategyConfig) -> list[str]:
+    """Names of the templates in a strategy tree, each once."""
+    return list(dict.fromkeys(leaf.template for leaf in leaves(config)))
+
+
+def leaves(config: StrategyConfig) -> Iterator[PairwiseConfig]:
+    """The nodes of a tree that ask a judge."""
+    if isinstance(config, PairwiseConfig):
+        yield config
+    for child in children(config):
+        yield from leaves(child)
+
+
+def children(config: StrategyConfig) -> tuple[StrategyConfig, ...]:
+    """The nodes right below one."""
+    if isinstance(config, SwapConfig | RepeatConfig | EarlyStopConfig):
+        return (config.inner,)
+    if isinstance(config, CommitteeConfig):
+        return tuple(member.strategy for member in config.seated())
+    return config.rungs if isinstance(config, CascadeConfig) else ()
 
 
 def _templates(name: str, loader: TemplateLoader) -> tuple[PromptTemplate, ...]:

@@ -100,17 +100,18 @@ def _combine(plain: Outcome, turned: Outcome) -> Outcome:
     if plain.votes and plain.votes[0].order == "ba":
         halves = (turned, plain)
     votes = halves[0].votes + halves[1].votes
+    parts = halves[0].parts + halves[1].parts
     for half in halves:
         if isinstance(half, Failed):
-            return msgspec.structs.replace(half, votes=votes)
+            return msgspec.structs.replace(half, votes=votes, parts=parts)
     for half in halves:
         if isinstance(half, Undecided):
-            return Undecided(id=half.id, why=half.why, detail=half.detail, votes=votes)
+            return Undecided(id=half.id, why=half.why, detail=half.detail, votes=votes, parts=parts)
     first, second = halves
     assert isinstance(first, Verdict)
     assert isinstance(second, Verdict)
     basis: Literal["agree", "both_tie", "disagree"]
     if first.winner != second.winner:
-        return Verdict(id=first.id, winner="tie", basis="disagree", votes=votes)
+        return Verdict(id=first.id, winner="tie", basis="disagree", votes=votes, parts=parts)
     basis = "both_tie" if first.winner == "tie" else "agree"
-    return Verdict(id=first.id, winner=first.winner, basis=basis, votes=votes)
+    return Verdict(id=first.id, winner=first.winner, basis=basis, votes=votes, parts=parts)

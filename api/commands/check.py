@@ -114,7 +114,8 @@ def _lines(settings: Settings, strategy: Any, found: list[ProviderFinding]) -> l
         out.append(f"judge {name}: {judge.model} behind {judge.provider}, price {price}")
     tree = msgspec.json.encode(settings.strategy).decode()
     out.append(f"strategy {strategy.name}: {tree}")
-    out.append(f"  calls per pair: {wiring.calls_per_pair(settings.strategy)}")
+    fewest, most = wiring.calls_per_pair(settings)
+    out.append(f"  calls per pair: {most if fewest == most else f'{fewest} to {most}'}")
     return out
 
 
@@ -137,5 +138,5 @@ def _machine(
         },
         "strategy": strategy.name,
         "tree": msgspec.to_builtins(settings.strategy),
-        "calls_per_pair": wiring.calls_per_pair(settings.strategy),
+        "calls_per_pair": dict(zip(("min", "max"), wiring.calls_per_pair(settings), strict=True)),
     }
