@@ -79,7 +79,7 @@ def _add_choices(command: argparse.ArgumentParser) -> None:
         metavar="PROVIDER:MODEL",
         help="a judge without a configuration, or the name of a configured one; may be repeated",
     )
-    command.add_argument("--strategy", metavar="NAME", help="single or swap")
+    command.add_argument("--strategy", metavar="NAME", help="single, swap or score")
     command.add_argument("--template", metavar="NAME_OR_FILE", help="prompt to ask with")
     command.add_argument("--seed", type=int, metavar="N", help="decides orders; default 0")
     command.add_argument(

@@ -36,7 +36,14 @@ from dikast.presets import judge_table, shorthand
 from dikast.providers import BuiltProvider, ReplaySettings, SimulatedSettings, TruthTable
 from dikast.providers.simulate_server import SimulateServer, start
 from dikast.sinks import FanoutSink, JsonlSink, OutputScan
-from dikast.strategies import PairwiseConfig, PromptTemplate, StrategyConfig, SwapConfig
+from dikast.strategies import (
+    PairwiseConfig,
+    PromptTemplate,
+    Rubric,
+    ScoreConfig,
+    StrategyConfig,
+    SwapConfig,
+)
 from dikast.toml_check import nearest, read_table
 
 STORE_NAME = "dikast-calls.sqlite"
@@ -143,7 +150,7 @@ def _strategy(settings: Settings, choices: Choices, named: Sequence[str]) -> Str
         )
     if len(judges) > 1:
         raise ConfigError(
-            f"the strategies single and swap ask one judge, but {len(judges)} are there "
+            f"the strategies single, swap and score ask one judge, but {len(judges)} are there "
             f"({', '.join(judges)}); choose one with --judge NAME, or write a [strategy]"
         )
     template = choices.template or strategies.AUTO
@@ -159,15 +166,17 @@ def judges_of(config: StrategyConfig) -> list[str]:
 
 def calls_per_pair(config: StrategyConfig) -> int:
     """The most judge calls that a tree makes for one pair."""
+    if isinstance(config, ScoreConfig):
+        return 4 if config.repair else 2
     return 2 * calls_per_pair(config.inner) if isinstance(config, SwapConfig) else 1
 
 
 def templates_of(config: StrategyConfig) -> list[str]:
     """Names of the templates in a strategy tree."""
-    leaf: PairwiseConfig | SwapConfig = config
+    leaf: PairwiseConfig | SwapConfig | ScoreConfig = config
     while isinstance(leaf, SwapConfig):
         leaf = leaf.inner
-    return [leaf.template]
+    return [leaf.template] if isinstance(leaf, PairwiseConfig) else []
 
 
 def judges_in(settings: Settings) -> dict[str, Judge]:
@@ -252,8 +261,18 @@ def build_strategy(settings: Settings) -> Any:
             return strategies.load_template(str(beside))
         return strategies.load_template(name)
 
+    def load_rubric(name: str) -> Rubric:
+        beside = settings.base_dir / name
+        return strategies.load_rubric(
+            str(beside) if name.endswith(".toml") and beside.exists() else name
+        )
+
     return strategies.build(
-        settings.strategy, judges_in(settings), seed=settings.run.seed, template_loader=load
+        settings.strategy,
+        judges_in(settings),
+        seed=settings.run.seed,
+        template_loader=load,
+        rubric_loader=load_rubric,
     )
 
 

@@ -33,12 +33,32 @@ from dikast.strategies.reader import (
     RegexReader,
     compile_reader,
 )
+from dikast.strategies.rubric import (
+    Band,
+    Dimension,
+    Rubric,
+    Scale,
+    load_rubric,
+    parse_rubric,
+    shipped_rubrics,
+)
+from dikast.strategies.score import Score, ScoreConfig
+from dikast.strategies.score_prompt import ScorePrompt, score_record
+from dikast.strategies.structured import (
+    Answered,
+    StructuredReader,
+    format_instruction,
+    json_schema,
+)
 from dikast.strategies.swap import Swap, swap
 
 __all__ = [
     "AUTO",
     "KINDS",
     "PRESETS",
+    "Answered",
+    "Band",
+    "Dimension",
     "JsonReader",
     "LetterReader",
     "MarkerReader",
@@ -50,17 +70,29 @@ __all__ = [
     "Reader",
     "ReaderSpec",
     "RegexReader",
+    "Rubric",
+    "Scale",
+    "Score",
+    "ScoreConfig",
+    "ScorePrompt",
     "StrategyConfig",
+    "StructuredReader",
     "Swap",
     "SwapConfig",
     "TemplateLoader",
     "build",
     "compile_reader",
+    "format_instruction",
+    "json_schema",
+    "load_rubric",
     "load_template",
     "order_of",
+    "parse_rubric",
     "parse_strategy",
     "parse_template",
     "preset",
+    "score_record",
+    "shipped_rubrics",
     "shipped_templates",
     "swap",
 ]

@@ -13,8 +13,10 @@ from dikast.engine.errors import ConfigError
 from dikast.engine.model import Judge
 from dikast.engine.ports import Strategy
 from dikast.strategies.names import explain, nearest
-from dikast.strategies.pairwise import OrderRule, Pairwise
+from dikast.strategies.pairwise import DecideBy, OrderRule, Pairwise
 from dikast.strategies.prompts import PromptTemplate, TemplateLoader, load_template
+from dikast.strategies.rubric import RubricLoader, load_rubric
+from dikast.strategies.score import ScoreConfig, build_score
 from dikast.strategies.swap import swap
 
 AUTO = "auto"
@@ -37,6 +39,7 @@ class PairwiseConfig(
     `judge` is a judge's name. `template` is a shipped name, a path ending in .toml, or "auto"
     (Chinese for Chinese questions, else English; default). `order` is "hash" (default), "ab" or
     "ba". `sample` is the number of the draw. `keep_text` keeps the judge's words in the outcome.
+    `decide` is "text" (the verdict as written, default) or "logprobs" (the likeliest verdict).
     """
 
     judge: str
@@ -44,6 +47,7 @@ class PairwiseConfig(
     order: OrderRule = "hash"
     sample: int = 0
     keep_text: bool = False
+    decide: DecideBy = "text"
 
 
 class SwapConfig(
@@ -61,10 +65,10 @@ class SwapConfig(
 
 
 # msgspec resolves the forward reference by name, which needs typing.Union at run time.
-StrategyConfig = Union[PairwiseConfig, SwapConfig]  # noqa: UP007
+StrategyConfig = Union[PairwiseConfig, SwapConfig, ScoreConfig]  # noqa: UP007
 
-KINDS = ("pairwise", "swap")
-PRESETS = ("single", "swap")
+KINDS = ("pairwise", "swap", "score")
+PRESETS = ("single", "swap", "score")
 
 
 def parse_strategy(data: Mapping[str, Any]) -> StrategyConfig:
@@ -80,7 +84,8 @@ def parse_strategy(data: Mapping[str, Any]) -> StrategyConfig:
     try:
         config: StrategyConfig = msgspec.convert(data, StrategyConfig)
     except msgspec.ValidationError as error:
-        known = (*PairwiseConfig.__struct_fields__, *SwapConfig.__struct_fields__, "kind")
+        known = (*PairwiseConfig.__struct_fields__, *SwapConfig.__struct_fields__)
+        known = (*known, *ScoreConfig.__struct_fields__, "kind")
         place, message = explain(error, known)
         where = f"strategy.{place}" if place else "strategy"
         raise ConfigError(f"{where}: {message}") from error
@@ -106,13 +111,21 @@ def preset(name: str, judge: str, template: str = AUTO) -> StrategyConfig:
     """The tree that a short name stands for.
 
     Args:
-        name: "single" (one judge, one order) or "swap" (one judge, both orders).
+        name: "single" (one judge, one order), "swap" (one judge, both orders) or "score" (one
+            judge, each answer by itself on the general rubric).
         judge: the judge's name.
         template: as in `PairwiseConfig`.
 
     Raises:
-        ConfigError: there is no such preset.
+        ConfigError: there is no such preset, or it takes no template.
     """
+    if name == "score":
+        if template != AUTO:
+            raise ConfigError(
+                "the strategy score asks with a rubric, not with a template; for a rubric of your "
+                'own write [strategy] with kind = "score" and rubric = "FILE.toml"'
+            )
+        return ScoreConfig(judge=judge)
     if name == "single":
         return PairwiseConfig(judge=judge, template=template)
     if name == "swap":
@@ -126,6 +139,7 @@ def build(
     *,
     seed: int,
     template_loader: TemplateLoader = load_template,
+    rubric_loader: RubricLoader = load_rubric,
 ) -> Strategy:
     """Make the strategy that a tree describes.
 
@@ -134,13 +148,16 @@ def build(
         judges: every judge that may be named.
         seed: the run's seed; decides orders and fences.
         template_loader: finds a template by its name.
+        rubric_loader: finds a rubric by its name.
 
     Raises:
         ConfigError: an unknown judge or template, or a tree that cannot work.
     """
+    if isinstance(config, PairwiseConfig | ScoreConfig) and config.judge not in judges:
+        raise ConfigError(f"unknown judge {config.judge!r}; {nearest(config.judge, judges)}")
+    if isinstance(config, ScoreConfig):
+        return build_score(config, judges[config.judge], seed=seed, rubric_loader=rubric_loader)
     if isinstance(config, PairwiseConfig):
-        if config.judge not in judges:
-            raise ConfigError(f"unknown judge {config.judge!r}; {nearest(config.judge, judges)}")
         return Pairwise(
             judges[config.judge],
             _templates(config.template, template_loader),
@@ -148,7 +165,10 @@ def build(
             order=config.order,
             sample=config.sample,
             keep_text=config.keep_text,
+            decide=config.decide,
         )
+    if isinstance(config.inner, ScoreConfig):
+        raise ConfigError("strategy: score judges each answer by itself; a swap changes nothing")
     if isinstance(config.inner, SwapConfig):
         raise ConfigError("strategy: a swap inside a swap judges nothing new; remove one of them")
     return swap(build(config.inner, judges, seed=seed, template_loader=template_loader))
