@@ -160,5 +160,7 @@ def _meaning(token: str, labels: Mapping[str, Pick]) -> Pick | None:
     bare = token.strip(_DRESS).casefold()
     if not bare:
         return None
+    if bare in labels:  # "A" is A, though "ANSWER_B" begins with it too
+        return labels[bare]
     meant: set[Pick] = {pick for label, pick in labels.items() if label.startswith(bare)}
     return meant.pop() if len(meant) == 1 else None

@@ -25,6 +25,7 @@ _CLOSERS = {
     "\u300c": "\u300d",
 }
 _QUOTES = "".join(_CLOSERS)
+_MARKS = _QUOTES + "\u201d\u2019\u300d"
 # What follows the mark that ends a string, by where the string stands. A mark that anything else
 # follows is part of the text: in strict JSON there is none, so that nothing strict is read anew.
 _AFTER_KEY = re.compile(r"\s*:")
@@ -89,9 +90,28 @@ def find_objects(text: str, keys: frozenset[str]) -> list[Members]:
         parser = _Parser(text, flat, opening.start())
         node = parser.value(0)
         assert isinstance(node, Members)
+        if parser.slipped:
+            _check_slip(flat, opening.start(), parser.at, node)
         found.append(node)
         position = parser.at
     return found
+
+
+def _check_slip(flat: str, start: int, end: int, node: Members) -> None:
+    """Refuse an object with unescaped quotation marks where they could hide a quoted object.
+
+    A judge that quotes an answer without escaping may quote members too. Then a name stands twice
+    in the text, or the object seems to end before the text does.
+    """
+    twice = [
+        name
+        for name, _ in node.items
+        if len(re.findall(rf"{re.escape(narrow(name))}[{_MARKS}]?\s*:", flat[start:])) > 1
+    ]
+    if twice or flat[end:].strip(" \t\r\n`"):
+        raise Damaged(
+            "quotation marks inside a string are not escaped, and more than one reading fits"
+        )
 
 
 def _whole(text: str) -> str:
@@ -106,6 +126,7 @@ class _Parser:
         self._text = text
         self._flat = flat
         self.at = at
+        self.slipped = False
 
     def value(self, depth: int, after: re.Pattern[str] = _AFTER_MEMBER) -> Node:
         self._skip()
@@ -194,6 +215,7 @@ class _Parser:
                 self.at = position + 1
                 return Scalar(_whole("".join(parts)), True, start)
             else:  # a quotation mark that should have been escaped
+                self.slipped = True
                 parts.append(sign)
                 position += 1
 

@@ -119,9 +119,10 @@ def test_slips_that_leave_no_doubt_are_read(text: str) -> None:
         (GOOD.replace('"zeal": 8', '"zeal": 8, "Zeal": 3'), "stands there 2 times"),
         (GOOD + GOOD.replace("8", "3"), "more than one answer, and they differ"),
         (GOOD + GOOD.replace("8", "30"), "30 is not between"),
-        (GOOD[:-1], "the object never ends"),
+        (GOOD[:-1], "never ends"),
+        (GOOD[:-6], "never ends"),
         (GOOD[:30], "never ends"),
-        ('{"reasoning": "r" "scores": {"zeal": 8, "art": 1}}', "comma is missing"),
+        ('{"reasoning": "r" "scores": {"zeal": 8, "art": 1}}', "a string never ends"),
         ('{"reasoning": "r", "scores": 8}', "must be an object"),
         ("<think>" + GOOD, "the reasoning block never ended"),
     ],
@@ -134,8 +135,13 @@ def test_what_leaves_a_doubt_is_unparsed_and_named(text: str, says: str) -> None
 
 def test_an_object_quoted_inside_a_damaged_one_is_not_the_answer() -> None:
     inner = GOOD.replace("8", "10")
-    text = f'{{"reasoning": "the answer says {inner}, hm", nothing more'
-    assert why(text)[0] == "unparsed"
+    for text in (
+        f'{{"reasoning": "the answer says {inner}, hm", nothing more',
+        f'{{"reasoning": "the answer says {inner}", "scores": {{"zeal": 1, "art": 1}}}}',
+        f'{{"reasoning": "the answer says {inner[1:-1]}", "scores": {{"zeal": 1, "art": 1}}}}',
+        f'{{"reasoning": "the answer says "{inner[1:-1]}}}',
+    ):
+        assert why(text)[0] == "unparsed"
 
 
 def test_an_object_quoted_in_the_reasoning_is_not_the_answer() -> None:
