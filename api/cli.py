@@ -79,7 +79,9 @@ def _add_choices(command: argparse.ArgumentParser) -> None:
         metavar="PROVIDER:MODEL",
         help="a judge without a configuration, or the name of a configured one",
     )
-    command.add_argument("--strategy", metavar="NAME", help="single, swap, committee or cascade")
+    command.add_argument(
+        "--strategy", metavar="NAME", help="single, swap, score, committee or cascade"
+    )
     command.add_argument("--template", metavar="NAME_OR_FILE", help="prompt to ask with")
     command.add_argument("--seed", type=int, metavar="N", help="decides orders; default 0")
     command.add_argument(

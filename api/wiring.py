@@ -36,7 +36,7 @@ from dikast.presets import judge_table, shorthand
 from dikast.providers import BuiltProvider, ReplaySettings, SimulatedSettings, TruthTable
 from dikast.providers.simulate_server import SimulateServer, start
 from dikast.sinks import FanoutSink, JsonlSink, OutputScan
-from dikast.strategies import PromptTemplate, StrategyConfig
+from dikast.strategies import PromptTemplate, Rubric, StrategyConfig
 from dikast.toml_check import nearest, read_table
 
 STORE_NAME = "dikast-calls.sqlite"
@@ -143,7 +143,7 @@ def _strategy(settings: Settings, choices: Choices, named: Sequence[str]) -> Str
     wanted = choices.strategy or "swap"
     if len(judges) > 1 and wanted not in strategies.MANY:
         raise ConfigError(
-            f"the strategies single and swap ask one judge, but {len(judges)} are there "
+            f"the strategies single, swap and score ask one judge, but {len(judges)} are there "
             f"({', '.join(judges)}); choose one with --judge NAME, ask all of them with "
             "--strategy committee or cascade, or write a [strategy]"
         )
@@ -240,8 +240,18 @@ def build_strategy(settings: Settings) -> Any:
             return strategies.load_template(str(beside))
         return strategies.load_template(name)
 
+    def load_rubric(name: str) -> Rubric:
+        beside = settings.base_dir / name
+        return strategies.load_rubric(
+            str(beside) if name.endswith(".toml") and beside.exists() else name
+        )
+
     return strategies.build(
-        settings.strategy, judges_in(settings), seed=settings.run.seed, template_loader=load
+        settings.strategy,
+        judges_in(settings),
+        seed=settings.run.seed,
+        template_loader=load,
+        rubric_loader=load_rubric,
     )
 
 

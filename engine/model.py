@@ -249,6 +249,9 @@ class Vote(Record, frozen=True):
     """What one judge call said, mapped back to the pair's own A and B: a pick, never a grade.
 
     `why` says why there is no pick when `pick` is "none". `text` is kept only when asked for.
+    `keys` lists the calls behind the vote where there is more than one. `decided_by` is "logprobs"
+    where the pick or the scores came from token probabilities, None where from the words.
+    `probabilities` holds those of the verdicts ("A", "B", "tie"), where the provider listed them.
     """
 
     judge: str
@@ -259,11 +262,19 @@ class Vote(Record, frozen=True):
     confidence: float | None = None
     finish_reason: str | None = None
     text: str | None = None
+    keys: tuple[str, ...] = ()
+    decided_by: Literal["logprobs"] | None = None
+    probabilities: dict[str, float] = {}
 
     def unswapped(self) -> "Vote":
         """The vote of a judgement made on the swapped pair, in the terms of the pair itself."""
         return msgspec.structs.replace(
-            self, pick=flip_pick(self.pick), order="ba" if self.order == "ab" else "ab"
+            self,
+            pick=flip_pick(self.pick),
+            order="ba" if self.order == "ab" else "ab",
+            probabilities={
+                _FLIPPED.get(pick, pick): share for pick, share in self.probabilities.items()
+            },
         )
 
 
@@ -344,7 +355,10 @@ class _OutcomeBase(Record, frozen=True, tag_field="kind"):
 
 
 class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
-    """A decided pair. `basis` tells an agreed tie from two orders that disagree."""
+    """A decided pair. `basis` tells an agreed tie from two orders that disagree.
+
+    `scores` holds what each answer was given: "A.accuracy", "B.accuracy", "A.total", and so on.
+    """
 
     winner: Winner
     basis: Basis = "single"
@@ -356,9 +370,16 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
         return msgspec.structs.replace(
             self,
             winner=flip_winner(self.winner),
+            scores={_flip_side(name): score for name, score in self.scores.items()},
             votes=tuple(vote.unswapped() for vote in self.votes),
             parts=tuple(part.unswapped() for part in self.parts),
         )
+
+
+def _flip_side(name: str) -> str:
+    """A score's name with the side exchanged; names without a side stay."""
+    side, dot, rest = name.partition(".")
+    return f"{_FLIPPED.get(side, side)}{dot}{rest}" if dot else name
 
 
 class Undecided(_OutcomeBase, frozen=True, tag="undecided", kw_only=True):

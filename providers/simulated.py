@@ -124,7 +124,7 @@ class SimulatedProvider:
             judge.model,
             [turn.content for turn in call.messages],
             draw=(judge.params.seed or 0) + call.sample,
-            logprobs=judge.params.logprobs,
+            logprobs=judge.params.logprobs or judge.params.top_logprobs is not None,
         )
         await self._meet_fault(traffic, said)
         if said.latency_s > 0:

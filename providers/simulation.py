@@ -15,6 +15,13 @@ from typing import Literal, NamedTuple
 import orjson
 
 from dikast.engine.model import Pair, Record, TokenLogprob, TopToken, Usage, Winner
+from dikast.providers.simulation_scores import (
+    Sheet,
+    grades_of,
+    score_tokens,
+    scored_text,
+    sheet_of,
+)
 
 Shown = Literal["A", "B", "tie"]
 _CHARS_PER_TOKEN = 4
@@ -88,6 +95,7 @@ class TruthTable:
     def __init__(self) -> None:
         self._by_question: dict[int, Winner] = {}
         self._by_answers: dict[int, Winner | None] = {}
+        self._worth: dict[int, float] = {}
 
     def __len__(self) -> int:
         return len(self._by_question)
@@ -108,6 +116,12 @@ class TruthTable:
     def add(self, question: str, answer_a: str, answer_b: str, label: Winner) -> None:
         """Note that of these two answers the one named by `label` is better."""
         a, b = _text_hash(answer_a), _text_hash(answer_b)
+        for answer, side in ((a, "A"), (b, "B")):
+            worth = 0.0 if label == "tie" else 1.0 if label == side else -1.0
+            place = _joint_hash(question, answer, answer)
+            # An answer that is better here and worse there is worth something in between.
+            known = self._worth.get(place, worth)
+            self._worth[place] = worth if known == worth else 0.0
         # Kept in terms of the smaller hash, so that one entry serves both orders.
         stored = label if a <= b else _EXCHANGED[label]
         self._by_question[_joint_hash(question, a, b)] = stored
@@ -123,6 +137,10 @@ class TruthTable:
         if stored is None:
             return None
         return stored if first <= second else _EXCHANGED[stored]
+
+    def worth(self, question: str, answer: int) -> float | None:
+        """1 for an answer that is the better one of its pair, -1 for the worse; None: not known."""
+        return self._worth.get(_joint_hash(question, answer, answer))
 
 
 _EXCHANGED: dict[str, Winner] = {"A": "B", "B": "A", "tie": "tie"}
@@ -153,6 +171,8 @@ class Seen(NamedTuple):
     second: str | None
     frame: str
     text: str
+    single: str | None = None
+    sheet: Sheet | None = None
 
     @property
     def wants_json(self) -> bool:
@@ -175,12 +195,16 @@ def see(contents: Sequence[str]) -> Seen:
     question = _piece(text, "QUESTION", fence) or ""
     if fence in question:  # several turns, each opened by a line with the code
         question = re.sub(rf"<<TURN \d+ \w+ {fence}>>\n", "", question)
+    frame = text[: opening.start()] + text[end:]
+    single = _piece(text, "ANSWER", fence)
     return Seen(
         question=question,
         first=_piece(text, "ANSWER_A", fence),
         second=_piece(text, "ANSWER_B", fence),
-        frame=text[: opening.start()] + text[end:],
+        frame=frame,
         text=text.replace(fence, ""),
+        single=single,
+        sheet=None if single is None else sheet_of(frame, _piece(text, "KEY_POINTS", fence)),
     )
 
 
@@ -230,6 +254,8 @@ def answer(
     """
     seen = see(contents)
     digest = _digest(64, settings.seed, model, draw, seen.text)
+    if seen.single is not None and seen.sheet is not None:
+        return _scored(settings, truth, model, seen, seen.sheet, seen.single, digest, logprobs)
     odd, coin, tie, share, delay, words, _, _ = _uniforms(digest)
     pick, chance = _pick(settings, truth, model, seen, coin=coin, tie=tie, share=share)
     latency_s = _latency_s(settings, delay)
@@ -246,6 +272,47 @@ def answer(
     elif logprobs:
         tokens = _tokens(before, verdict, after, pick, chance)
     usage = Usage(input=_token_count(seen.text), output=_token_count(text))
+    return Answer(text, finish, usage, latency_s, digest[:16], refusal, tokens)
+
+
+def _scored(
+    settings: SimulatedSettings,
+    truth: TruthTable | None,
+    model: str,
+    seen: Seen,
+    sheet: Sheet,
+    single: str,
+    digest: bytes,
+    logprobs: bool,
+) -> Answer:
+    """The answer to a prompt that shows one answer and asks for scores."""
+    odd, coin, _, share, delay, words, *noise = _uniforms(digest)
+    shown = _text_hash(single)
+    if share < settings.consistency:
+        # The answer decides: the same belief about it in every draw.
+        own = _digest(8, settings.seed, model, "answer", str(_joint_hash(seen.question, shown, 0)))
+        coin = _uniforms(own)[0]
+    believed = truth.worth(seen.question, shown) if truth is not None else None
+    if believed is None:
+        believed = 2 * shown / 2**64 - 1
+    if coin >= settings.accuracy:
+        believed = -believed
+    worth = 0.6 + 0.25 * believed
+    grades = grades_of(sheet, worth, [words, *noise])
+    picked: Shown = "A" if believed > 0 else "B" if believed < 0 else "tie"
+    text, pieces = scored_text(sheet, _SCORE_ANALYSES[picked], grades, worth)
+    finish, refusal = "stop", False
+    tokens: tuple[TokenLogprob, ...] | None = None
+    if odd < settings.refuse_rate:
+        text, refusal = "", True
+    elif odd < settings.refuse_rate + settings.truncate_rate:
+        text, finish = text[: len(text) // 2], "length"
+    elif odd < settings.refuse_rate + settings.truncate_rate + settings.garbage_rate:
+        text = text.replace('"scores"', '"remarks"')
+    elif logprobs:
+        tokens = score_tokens(sheet, pieces)
+    usage = Usage(input=_token_count(seen.text), output=_token_count(text))
+    latency_s = _latency_s(settings, delay)
     return Answer(text, finish, usage, latency_s, digest[:16], refusal, tokens)
 
 
@@ -335,6 +402,13 @@ _ANALYSES: dict[Shown, tuple[str, ...]] = {
         "The answers reach the same result by comparable steps.",
         "Each answer has one weakness, and they weigh the same.",
     ),
+}
+
+
+_SCORE_ANALYSES: dict[Shown, str] = {
+    "A": "The answer does what was asked, and its facts hold.",
+    "B": "The answer leaves a gap in what was asked and contains an error.",
+    "tie": "The answer does part of what was asked.",
 }
 
 

@@ -47,6 +47,23 @@ from dikast.strategies.reader import (
     compile_reader,
 )
 from dikast.strategies.repeat import Repeat, repeat
+from dikast.strategies.rubric import (
+    Band,
+    Dimension,
+    Rubric,
+    Scale,
+    load_rubric,
+    parse_rubric,
+    shipped_rubrics,
+)
+from dikast.strategies.score import Score, ScoreConfig
+from dikast.strategies.score_prompt import ScorePrompt, score_record
+from dikast.strategies.structured import (
+    Answered,
+    StructuredReader,
+    format_instruction,
+    json_schema,
+)
 from dikast.strategies.swap import Swap, swap
 
 __all__ = [
@@ -56,10 +73,13 @@ __all__ = [
     "MANY",
     "PRESETS",
     "RULES",
+    "Answered",
+    "Band",
     "Cascade",
     "CascadeConfig",
     "Committee",
     "CommitteeConfig",
+    "Dimension",
     "Doubt",
     "EarlyStop",
     "EarlyStopConfig",
@@ -78,8 +98,14 @@ __all__ = [
     "RegexReader",
     "Repeat",
     "RepeatConfig",
+    "Rubric",
     "Rule",
+    "Scale",
+    "Score",
+    "ScoreConfig",
+    "ScorePrompt",
     "StrategyConfig",
+    "StructuredReader",
     "Swap",
     "SwapConfig",
     "TemplateLoader",
@@ -89,13 +115,19 @@ __all__ = [
     "committee",
     "compile_reader",
     "early_stop",
+    "format_instruction",
+    "json_schema",
     "judges_of",
+    "load_rubric",
     "load_template",
     "order_of",
+    "parse_rubric",
     "parse_strategy",
     "parse_template",
     "preset",
     "repeat",
+    "score_record",
+    "shipped_rubrics",
     "shipped_templates",
     "swap",
     "templates_of",

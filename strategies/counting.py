@@ -19,12 +19,13 @@ from dikast.strategies.factory import (
     StrategyConfig,
     judges_of,
 )
+from dikast.strategies.score import ScoreConfig
 
 Families = Mapping[str, str | None]
 
 
 def calls_range(config: StrategyConfig, families: Families) -> tuple[int, int]:
-    """The fewest and the most judge calls for one pair; retries and repairs are not counted.
+    """The fewest and the most judge calls for one pair; retries are not counted.
 
     Args:
         config: the tree.
@@ -33,6 +34,8 @@ def calls_range(config: StrategyConfig, families: Families) -> tuple[int, int]:
     """
     if isinstance(config, PairwiseConfig):
         return 1, 1
+    if isinstance(config, ScoreConfig):
+        return 2, 4 if config.repair else 2
     if isinstance(config, EarlyStopConfig):
         return _early_stop(config, families)
     if isinstance(config, CommitteeConfig):

@@ -17,9 +17,11 @@ from dikast.strategies.cascade import ESCALATE_WHEN, Doubt, cascade
 from dikast.strategies.committee import Committee, Member, committee
 from dikast.strategies.early_stop import early_stop
 from dikast.strategies.names import explain, nearest
-from dikast.strategies.pairwise import OrderRule, Pairwise
+from dikast.strategies.pairwise import DecideBy, OrderRule, Pairwise
 from dikast.strategies.prompts import PromptTemplate, TemplateLoader, load_template
 from dikast.strategies.repeat import Repeat, repeat
+from dikast.strategies.rubric import RubricLoader, load_rubric
+from dikast.strategies.score import ScoreConfig, build_score
 from dikast.strategies.swap import swap
 
 AUTO = "auto"
@@ -42,6 +44,7 @@ class PairwiseConfig(
     `judge` is a judge's name. `template` is a shipped name, a path ending in .toml, or "auto"
     (Chinese for Chinese questions, else English; default). `order` is "hash" (default), "ab" or
     "ba". `sample` is the number of the draw. `keep_text` keeps the judge's words in the outcome.
+    `decide` is "text" (the verdict as written, default) or "logprobs" (the likeliest verdict).
     """
 
     judge: str
@@ -49,6 +52,7 @@ class PairwiseConfig(
     order: OrderRule = "hash"
     sample: int = 0
     keep_text: bool = False
+    decide: DecideBy = "text"
 
 
 class SwapConfig(
@@ -178,11 +182,17 @@ class EarlyStopConfig(
 
 # msgspec resolves the forward reference by name, which needs typing.Union at run time.
 StrategyConfig = Union[  # noqa: UP007
-    PairwiseConfig, SwapConfig, CommitteeConfig, RepeatConfig, CascadeConfig, EarlyStopConfig
+    PairwiseConfig,
+    SwapConfig,
+    ScoreConfig,
+    CommitteeConfig,
+    RepeatConfig,
+    CascadeConfig,
+    EarlyStopConfig,
 ]
 
 KINDS = tuple(str(each.__struct_config__.tag) for each in get_args(StrategyConfig))
-PRESETS = ("single", "swap", "committee", "cascade")
+PRESETS = ("single", "swap", "score", "committee", "cascade")
 """What `--strategy` may name."""
 MANY = ("committee", "cascade")
 """Presets that ask several judges."""
@@ -240,7 +250,8 @@ def preset(name: str, judge: str | Sequence[str], template: str = AUTO) -> Strat
     """The tree that a short name stands for.
 
     Args:
-        name: "single" (one judge, one order), "swap" (one judge, both orders), "committee" (all
+        name: "single" (one judge, one order), "swap" (one judge, both orders), "score" (one
+            judge, each answer by itself on the general rubric), "committee" (all
             judges, each in both orders, majority) or "cascade" (the judges in the order given,
             each in both orders; the next is asked where the last was in doubt).
         judge: the judge's name; for "committee" and "cascade" a list of at least two.
@@ -256,6 +267,13 @@ def preset(name: str, judge: str | Sequence[str], template: str = AUTO) -> Strat
         raise ConfigError(f"the strategy {name} needs at least two judges, not {len(names)}")
     if name not in MANY and len(names) != 1:
         raise ConfigError(f"the strategy {name} asks one judge, but {len(names)} are there")
+    if name == "score":
+        if template != AUTO:
+            raise ConfigError(
+                "the strategy score asks with a rubric, not with a template; for a rubric of your "
+                'own write [strategy] with kind = "score" and rubric = "FILE.toml"'
+            )
+        return ScoreConfig(judge=names[0])
     if name == "committee":
         return CommitteeConfig(judges=names, template=template)
     if name == "cascade":
@@ -270,6 +288,7 @@ def build(
     *,
     seed: int,
     template_loader: TemplateLoader = load_template,
+    rubric_loader: RubricLoader = load_rubric,
 ) -> Strategy:
     """Make the strategy that a tree describes.
 
@@ -278,25 +297,40 @@ def build(
         judges: every judge that may be named.
         seed: the run's seed; decides orders and fences.
         template_loader: finds a template by its name.
+        rubric_loader: finds a rubric by its name.
 
     Raises:
         ConfigError: an unknown judge or template, or a tree that cannot work.
     """
-    maker = _Maker(judges, seed, template_loader)
+    maker = _Maker(judges, seed, template_loader, rubric_loader)
     return maker.make(config)
 
 
 class _Maker:
     """Turns nodes into strategies, one method a kind."""
 
-    def __init__(self, judges: Mapping[str, Judge], seed: int, loader: TemplateLoader) -> None:
+    def __init__(
+        self,
+        judges: Mapping[str, Judge],
+        seed: int,
+        loader: TemplateLoader,
+        rubric_loader: RubricLoader,
+    ) -> None:
         self._judges = judges
         self._seed = seed
         self._loader = loader
+        self._rubric_loader = rubric_loader
 
     def make(self, config: StrategyConfig) -> Strategy:
         if isinstance(config, PairwiseConfig):
             return self._pairwise(config)
+        if isinstance(config, ScoreConfig):
+            return build_score(
+                config,
+                self._judge(config.judge),
+                seed=self._seed,
+                rubric_loader=self._rubric_loader,
+            )
         if isinstance(config, SwapConfig):
             return self._swap(config)
         if isinstance(config, CommitteeConfig):
@@ -311,21 +345,27 @@ class _Maker:
             )
         return self._early_stop(config)
 
+    def _judge(self, name: str) -> Judge:
+        if name not in self._judges:
+            raise ConfigError(f"unknown judge {name!r}; {nearest(name, self._judges)}")
+        return self._judges[name]
+
     def _pairwise(self, config: PairwiseConfig) -> Pairwise:
-        if config.judge not in self._judges:
-            raise ConfigError(
-                f"unknown judge {config.judge!r}; {nearest(config.judge, self._judges)}"
-            )
         return Pairwise(
-            self._judges[config.judge],
+            self._judge(config.judge),
             _templates(config.template, self._loader),
             seed=self._seed,
             order=config.order,
             sample=config.sample,
             keep_text=config.keep_text,
+            decide=config.decide,
         )
 
     def _swap(self, config: SwapConfig) -> Strategy:
+        if isinstance(config.inner, ScoreConfig):
+            raise ConfigError(
+                "strategy: score judges each answer by itself; a swap changes nothing"
+            )
         if isinstance(config.inner, SwapConfig):
             raise ConfigError(
                 "strategy: a swap inside a swap judges nothing new; remove one of them"
@@ -383,12 +423,13 @@ def judges_of(config: StrategyConfig) -> list[str]:
 
 def templates_of(config: StrategyConfig) -> list[str]:
     """Names of the templates in a strategy tree, each once."""
-    return list(dict.fromkeys(leaf.template for leaf in leaves(config)))
+    found = (leaf.template for leaf in leaves(config) if isinstance(leaf, PairwiseConfig))
+    return list(dict.fromkeys(found))
 
 
-def leaves(config: StrategyConfig) -> Iterator[PairwiseConfig]:
+def leaves(config: StrategyConfig) -> Iterator[PairwiseConfig | ScoreConfig]:
     """The nodes of a tree that ask a judge."""
-    if isinstance(config, PairwiseConfig):
+    if isinstance(config, PairwiseConfig | ScoreConfig):
         yield config
     for child in children(config):
         yield from leaves(child)

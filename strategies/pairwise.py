@@ -9,6 +9,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import msgspec
+
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import (
     Call,
@@ -17,6 +19,7 @@ from dikast.engine.model import (
     Order,
     Outcome,
     Pair,
+    Pick,
     Undecided,
     Verdict,
     Vote,
@@ -24,9 +27,11 @@ from dikast.engine.model import (
 )
 from dikast.engine.ports import Ask
 from dikast.strategies.prompts import PromptTemplate
+from dikast.strategies.reader import Read
 from dikast.strategies.text import mostly_chinese
 
 OrderRule = Literal["hash", "ab", "ba"]
+DecideBy = Literal["text", "logprobs"]
 
 VERSION = "1"
 
@@ -50,9 +55,11 @@ class Pairwise:
         order: "hash" (by seed and id), or always "ab" or "ba".
         sample: number of this draw; tells repeated calls of the same prompt apart.
         keep_text: keep the judge's words in the vote.
+        decide: "text" (the verdict as written) or "logprobs" (the likeliest verdict of those that
+            could have been written at its place).
 
     Raises:
-        ConfigError: no template, or an unknown order.
+        ConfigError: no template, an unknown order, or a judge that asks for no logprobs.
     """
 
     def __init__(
@@ -64,13 +71,16 @@ class Pairwise:
         order: OrderRule = "hash",
         sample: int = 0,
         keep_text: bool = False,
+        decide: DecideBy = "text",
     ) -> None:
         templates = [template] if isinstance(template, PromptTemplate) else list(template)
         if not templates:
             raise ConfigError("a pairwise strategy needs at least one template")
         if order not in ("hash", "ab", "ba"):
             raise ConfigError(f"order = {order!r}: use 'hash', 'ab' or 'ba'")
+        check_decide(decide, judge)
         self._judge = judge
+        self._decide: DecideBy = decide
         self._templates = templates
         self._seed = seed
         self._order: OrderRule = order
@@ -84,7 +94,10 @@ class Pairwise:
 
     def spec(self) -> dict[str, Any]:
         """All that decides the result; prices and what is merely kept are left out."""
+        # Left out at its default: outputs written before it existed keep their spec.
+        decide = {"decide": self._decide} if self._decide != "text" else {}
         return {
+            **decide,
             "kind": "pairwise",
             "version": VERSION,
             "judge": judge_spec(self._judge),
@@ -132,6 +145,8 @@ class Pairwise:
         self, pair: Pair, call: Call, template: PromptTemplate, completion: Completion
     ) -> Outcome:
         read = template.reader.read(completion)
+        if self._decide == "logprobs":
+            read = likeliest(read)
         pick = read.pick if call.order == "ab" else flip_pick(read.pick)
         vote = Vote(
             judge=self._judge.name,
@@ -142,6 +157,8 @@ class Pairwise:
             confidence=read.confidence,
             finish_reason=completion.finish_reason,
             text=completion.text if self._keep_text else None,
+            decided_by="logprobs" if self._decide == "logprobs" and read.why is None else None,
+            probabilities=_unshown(read.probabilities, call.order),
         )
         if pick == "A" or pick == "B" or pick == "tie":
             return Verdict(
@@ -151,6 +168,47 @@ class Pairwise:
 
     def __repr__(self) -> str:
         return f"Pairwise({self._judge.name!r}, {self._templates!r}, order={self._order!r})"
+
+
+def _unshown(probabilities: dict[str, float], order: Order) -> dict[str, float]:
+    """Probabilities of the verdicts as shown, in the terms of the pair."""
+    if order == "ab":
+        return probabilities
+    turned = {"A": "B", "B": "A"}
+    return {turned.get(pick, pick): share for pick, share in probabilities.items()}
+
+
+def likeliest(read: Read) -> Read:
+    """The verdict with the greatest probability instead of the one that was written.
+
+    An answer without a verdict stays as it is. Where the provider listed nothing, there is no
+    verdict: what was written is not put in its place. Two that are equally likely are a tie.
+    """
+    if read.pick == "none" or read.pick == "na":
+        return read
+    shares = {pick: read.probabilities.get(pick, 0.0) for pick in ("A", "B", "tie")}
+    best = max(shares.values())
+    if best <= 0.0:
+        detail = "no log probabilities for the token of the verdict"
+        return Read(pick="none", why="unparsed", detail=detail)
+    leading = [pick for pick, share in shares.items() if share == best]
+    pick: Pick = "tie" if len(leading) > 1 else leading[0]  # type: ignore[assignment]
+    return msgspec.structs.replace(read, pick=pick, confidence=shares[pick])
+
+
+def check_decide(decide: str, judge: Judge) -> None:
+    """Refuse a judge that could never give what a strategy decides by.
+
+    Raises:
+        ConfigError: log probabilities are wanted, and the judge does not ask for alternatives.
+    """
+    if decide not in ("text", "logprobs"):
+        raise ConfigError(f"decide = {decide!r}: use 'text' or 'logprobs'")
+    if decide == "logprobs" and (judge.params.top_logprobs or 0) < 2:
+        raise ConfigError(
+            f"decide = 'logprobs' needs the alternatives of each token: set top_logprobs = 20 (or "
+            f"what the provider allows) for the judge {judge.name!r}"
+        )
 
 
 def judge_spec(judge: Judge) -> dict[str, Any]:

@@ -127,7 +127,7 @@ class PromptTemplate:
                         parts.append(text)
                         continue
                     if turns and field == "question":
-                        text = _conversation(shown, fence)
+                        text = conversation(shown, fence)
                     label = _LABELS[field]
                     parts.append(f"<<<{label} {fence}>>>\n{text}\n<<<END {label} {fence}>>>")
             content = "".join(parts)
@@ -151,7 +151,7 @@ def _question(shown: Pair) -> str:
     return "\n\n".join(f"{each.role.capitalize()}: {each.content}" for each in shown.messages)
 
 
-def _conversation(shown: Pair, fence: str) -> str:
+def conversation(shown: Pair, fence: str) -> str:
     """The turns, each opened by a line with the fence's code, which no turn can imitate."""
     turns: list[str] = []
     for number, each in enumerate(shown.messages, start=1):

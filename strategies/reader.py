@@ -8,13 +8,12 @@ answers that was, the strategy knows and this module does not. Knows no prompt a
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Completion, Pick, Record, UndecidedWhy
-from dikast.strategies.confidence import verdict_confidence
 from dikast.strategies.find import (
     Find,
     bare_label,
@@ -24,6 +23,7 @@ from dikast.strategies.find import (
     find_regex,
     mark_key,
 )
+from dikast.strategies.logprob import verdict_spread
 from dikast.strategies.text import blank_thoughts
 
 Meaning = Literal["A", "B", "tie", "na"]
@@ -50,18 +50,34 @@ _REFUSED = frozenset(
 _CUT = frozenset({"length", "max_tokens"})
 
 
+class Finish(NamedTuple):
+    """Why an answer ended: `reason` as compared, and what it means."""
+
+    reason: str
+    refused: bool
+    cut: bool
+
+
+def finish_of(completion: Completion) -> Finish:
+    """What the finish reason of a completion says, whatever the provider's spelling."""
+    reason = (completion.finish_reason or "").strip().casefold().replace(" ", "_")
+    return Finish(reason, reason in _REFUSED, reason in _CUT)
+
+
 class Read(Record, frozen=True):
     """What a reader made of a completion.
 
     `pick` is in terms of the answers as shown ("A" = shown first), "none" when there is none;
     then `why` says which kind of none, and `detail` says it in words. `confidence` is 0 to 1
-    and only there when the completion listed log probabilities.
+    and only there when the completion listed log probabilities; `probabilities` then holds all of
+    the verdicts, A and B as shown.
     """
 
     pick: Pick
     why: UndecidedWhy | None = None
     detail: str | None = None
     confidence: float | None = None
+    probabilities: dict[str, float] = {}
 
 
 class _ReaderSpec(
@@ -120,10 +136,9 @@ class Reader:
         When the answer was cut off by the token limit, a verdict counts only if nothing that
         the judge might still have written could change it: that is so for `take = "first"`.
         """
-        finish = (completion.finish_reason or "").strip().casefold().replace(" ", "_")
-        if finish in _REFUSED:
-            return Read(pick="none", why="refused", detail=f"finish reason {finish}")
-        cut = finish in _CUT
+        reason, refused, cut = finish_of(completion)
+        if refused:
+            return Read(pick="none", why="refused", detail=f"finish reason {reason}")
         text, thinking = blank_thoughts(completion.text)
         if thinking:
             return _none(cut, "the reasoning block never ended")
@@ -139,10 +154,16 @@ class Reader:
             return _none(cut, f"{chosen.label[:40]!r} is not one of the declared verdicts")
         if chosen.pick == "na":
             return Read(pick="na", why="abstained", detail="the judge abstained")
-        confidence = None
+        spread = None
         if completion.logprobs is not None:
-            confidence = verdict_confidence(completion, chosen.start, self._labels, chosen.pick)
-        return Read(pick=chosen.pick, confidence=confidence)
+            spread = verdict_spread(completion, chosen.start, self._labels)
+        if spread is None:
+            return Read(pick=chosen.pick)
+        return Read(
+            pick=chosen.pick,
+            confidence=spread.shares.get(chosen.pick),
+            probabilities={str(pick): share for pick, share in spread.shares.items()},
+        )
 
     def __repr__(self) -> str:
         return f"Reader({self.spec!r})"

@@ -67,7 +67,7 @@ def test_templates_come_from_the_given_loader() -> None:
     ("data", "says"),
     [
         ({"kind": "swpa"}, "strategy.kind = 'swpa': did you mean 'swap'?"),
-        ({}, "strategy: kind is missing; known are 'pairwise', 'swap'"),
+        ({}, "strategy: kind is missing; known are 'pairwise', 'swap', 'score'"),
         ({"kind": "swap"}, "strategy: object missing required field `inner`"),
         ({"kind": "swap", "inner": {"kind": "x"}}, "strategy.inner.kind = 'x': known are"),
         ({"kind": "swap", "inner": "gpt"}, "strategy.inner: must be a table"),
