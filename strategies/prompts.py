@@ -54,7 +54,7 @@ class _TemplateFile(msgspec.Struct, forbid_unknown_fields=True):
 
 _KNOWN_NAMES = (
     *_TemplateFile.__struct_fields__,
-    *("role", "content", "kind", "take", "field", "values", "pattern", "ignore_case"),
+    *("role", "content", "kind", "take", "field", "values", "pattern", "patterns", "ignore_case"),
 )
 
 

@@ -24,6 +24,7 @@ from dikast.strategies.find import (
     mark_key,
 )
 from dikast.strategies.logprob import verdict_spread
+from dikast.strategies.ratings import find_ratings
 from dikast.strategies.text import blank_thoughts
 
 Meaning = Literal["A", "B", "tie", "na"]
@@ -116,7 +117,15 @@ class LetterReader(_ReaderSpec, frozen=True, kw_only=True, tag="letter"):
     values: dict[str, Meaning] = msgspec.field(default_factory=lambda: dict(_AB_C))
 
 
-ReaderSpec = JsonReader | MarkerReader | RegexReader | LetterReader
+class RatingsReader(_ReaderSpec, frozen=True, kw_only=True, tag="ratings"):
+    """The verdict follows from two grades. `patterns` are regular expressions with two groups, for
+    the answer shown first and the one shown second; the first that matches at all counts."""
+
+    patterns: tuple[str, ...]
+    values: dict[str, Meaning] = msgspec.field(default_factory=lambda: dict(_AB_TIE))
+
+
+ReaderSpec = JsonReader | MarkerReader | RegexReader | LetterReader | RatingsReader
 
 
 class Reader:
@@ -198,6 +207,8 @@ def compile_reader(spec: ReaderSpec) -> Reader:
         return Reader(spec, find_marker(spec.values))
     if isinstance(spec, LetterReader):
         return Reader(spec, find_letter(_by_label(spec.values)))
+    if isinstance(spec, RatingsReader):
+        return Reader(spec, find_ratings(compile_ratings(spec)))
     flags = re.IGNORECASE if spec.ignore_case else 0
     try:
         pattern = re.compile(spec.pattern, flags)
@@ -206,6 +217,25 @@ def compile_reader(spec: ReaderSpec) -> Reader:
     if not pattern.groups:
         raise ConfigError("reader.pattern has no group; put ( ) around the verdict")
     return Reader(spec, find_regex(pattern, _by_label(spec.values)))
+
+
+def compile_ratings(spec: RatingsReader) -> tuple[re.Pattern[str], ...]:
+    """The patterns of a ratings reader.
+
+    Raises:
+        ConfigError: there is none, one is broken, or one has not two groups.
+    """
+    if not spec.patterns:
+        raise ConfigError("reader.patterns is empty; give a pattern with two groups")
+    out: list[re.Pattern[str]] = []
+    for text in spec.patterns:
+        try:
+            out.append(re.compile(text))
+        except re.error as error:
+            raise ConfigError(f"reader.patterns: not a regular expression: {error}") from error
+        if out[-1].groups != 2:
+            raise ConfigError(f"reader.patterns: {text!r} must have two groups, one for each grade")
+    return tuple(out)
 
 
 def _by_label(values: Mapping[str, Meaning]) -> dict[str, Pick]:
