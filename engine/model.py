@@ -331,7 +331,7 @@ class _OutcomeBase(Record, frozen=True, tag_field="kind"):
 
     `strategy` is name@version, `spec` the hash of all that decides the result, `calls` the
     number of judge calls used, `stored_calls` those of them that came from the call store.
-    `parts` and `marks` are there where a combinator made one result of several.
+    `parts` (members, samples, rungs) and `marks` are there where several votes made one result.
     """
 
     id: str

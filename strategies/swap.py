@@ -6,13 +6,16 @@ concludes is turned back. Knows no judge, no prompt and no provider.
 """
 
 import asyncio
+from fractions import Fraction
 from typing import Any, Literal
 
 import msgspec
 
 from dikast.engine.errors import ProviderError
-from dikast.engine.model import Call, Completion, Failed, Outcome, Pair, Undecided, Verdict
+from dikast.engine.model import Call, Completion, Failed, Marks, Outcome, Pair, Undecided, Verdict
 from dikast.engine.ports import Ask, Strategy
+from dikast.strategies.aggregate import Decision, tally
+from dikast.strategies.marks import marks_of
 
 VERSION = "1"
 
@@ -112,6 +115,17 @@ def _combine(plain: Outcome, turned: Outcome) -> Outcome:
     assert isinstance(second, Verdict)
     basis: Literal["agree", "both_tie", "disagree"]
     if first.winner != second.winner:
-        return Verdict(id=first.id, winner="tie", basis="disagree", votes=votes, parts=parts)
+        apart = tally((half.winner, Fraction(1)) for half in (first, second))
+        marks = marks_of(apart, Decision("tie", level=True))
+        return Verdict(
+            id=first.id, winner="tie", basis="disagree", votes=votes, parts=parts, marks=marks
+        )
     basis = "both_tie" if first.winner == "tie" else "agree"
-    return Verdict(id=first.id, winner=first.winner, basis=basis, votes=votes, parts=parts)
+    return Verdict(
+        id=first.id,
+        winner=first.winner,
+        basis=basis,
+        votes=votes,
+        parts=parts,
+        marks=Marks(votes=2),
+    )

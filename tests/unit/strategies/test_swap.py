@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from dikast.engine.errors import ProviderError, RunStopped
-from dikast.engine.model import Call, Completion, Failed, Judge, Pair, Undecided, Verdict
+from dikast.engine.model import Call, Completion, Failed, Judge, Marks, Pair, Undecided, Verdict
 from dikast.engine.ports import Ask
 from dikast.strategies import OrderRule, Pairwise, load_template, swap
 
@@ -45,7 +45,11 @@ async def test_an_agreeing_conclusion_wins_and_all_else_is_a_tie_of_a_stated_kin
     assert isinstance(outcome, Verdict)
     if ab != ba:
         assert (outcome.winner, outcome.basis) == ("tie", "disagree")
+        assert outcome.marks is not None
+        assert (outcome.marks.margin, outcome.marks.entropy_bits) == (0.0, 1.0)
+        assert outcome.marks.level
     else:
+        assert outcome.marks == Marks(votes=2)
         assert (outcome.winner, outcome.basis) == (ab, "both_tie" if ab == "tie" else "agree")
     assert [(vote.order, vote.pick) for vote in outcome.votes] == [("ab", ab), ("ba", ba)]
     assert outcome.confidence is None
