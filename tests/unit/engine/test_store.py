@@ -249,7 +249,10 @@ def _kill_after(writer: subprocess.Popen[bytes], rows: int) -> list[int]:
     assert writer.stdout is not None
     said = [int(writer.stdout.readline()) for _ in range(rows)]
     writer.send_signal(signal.SIGKILL)
-    rest, _ = writer.communicate(timeout=30)
+    # Not `communicate`: it reads past the buffer of `readline` and may begin within a line.
+    with writer.stdout:
+        rest = writer.stdout.read()
+    writer.wait(timeout=30)
     return said + [int(line) for line in rest.split(b"\n")[:-1]]
 
 
