@@ -7,7 +7,6 @@ FAILURES = 1
 BAD_INPUT = 2
 STOPPED = 3
 INTERRUPTED = 130
-BROKEN_PIPE = 141
 
 
 def of_stop(reason: str) -> int:

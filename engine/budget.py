@@ -62,11 +62,7 @@ class Budget:
                 return
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
-            try:
-                await waiter
-            finally:
-                if waiter.cancelled():
-                    self._wake()
+            await waiter
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Give a reservation back and book what was really paid (0.0 for a failed call)."""

@@ -8,8 +8,6 @@ from collections.abc import Callable
 
 from dikast.engine.model import Outcome, Record
 
-WaitReason = str  # "concurrency" | "requests" | "tokens" | "retry_after" | "backoff"
-
 
 class RunStarted(Record, frozen=True):
     """The run begins with this spec."""

@@ -11,7 +11,7 @@ listed in docs/formats.md.
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
@@ -439,8 +439,3 @@ FORMATS: Final[tuple[Format, ...]] = (
         label=("label", "winner", "preference"), numbers=True,
     ),
 )  # fmt: skip
-
-
-def describe() -> Iterable[tuple[str, str]]:
-    """Name and description of every format, for help texts."""
-    return ((form.name, form.about) for form in FORMATS)

@@ -74,6 +74,7 @@ class Gateway:
         self._stopped: RunStopped | None = None
         # Tasks that wait for their turn or for a back-off: a stop sends them home at once.
         self._waiting: set[asyncio.Task[Any]] = set()
+        self._sent_home: set[asyncio.Task[Any]] = set()
         self.in_flight = 0
         self.calls_sent = 0
 
@@ -86,6 +87,7 @@ class Gateway:
         """Send no further call; the first reason stays. What is in the air comes home."""
         if self._stopped is None:
             self._stopped = stop
+            self._sent_home.update(self._waiting)
             for task in self._waiting:
                 task.cancel()
         return self._stopped
@@ -96,6 +98,9 @@ class Gateway:
         Raises:
             RunStopped: the run stopped meanwhile.
         """
+        if self._stopped is not None:
+            wait.close()
+            raise self._stopped
         task = asyncio.current_task()
         assert task is not None
         self._waiting.add(task)
@@ -103,11 +108,13 @@ class Gateway:
             return await wait
         except asyncio.CancelledError:
             # `stop` cancels, and so may others; only its own cancellation becomes a stop.
-            if self._stopped is not None and task.uncancel() == 0:
+            if task in self._sent_home and task.uncancel() == 0:
+                assert self._stopped is not None
                 raise self._stopped from None
             raise
         finally:
             self._waiting.discard(task)
+            self._sent_home.discard(task)
 
     def pacer_stats(self) -> list[PacerStats]:
         """The state of every key."""
@@ -209,8 +216,6 @@ class Gateway:
         # capacity is no part of it.
         failing_since_s: float | None = None
         while True:
-            if self._stopped is not None:
-                raise self._stopped
             permit = await self._unless_stopped(pacer.acquire(tokens, priority))
             if self._stopped is not None:  # it may have happened while this call waited
                 pacer.release(permit, used_tokens=0)

@@ -69,6 +69,14 @@ class Intake:
         self._open = False
         self._buffer.clear()
 
+    async def aclose(self) -> None:
+        """Hand out nothing more and close the source, also where it was left half read."""
+        self.close()
+        close = getattr(self._batches, "aclose", None)  # an iterator need not have it
+        if close is not None:
+            await close()
+        await self._source.aclose()
+
     async def next(self) -> Work | None:
         """The next row's work, or None when there is no more."""
         while True:

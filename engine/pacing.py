@@ -250,13 +250,14 @@ class KeyPacer:
                 timer.cancel()
                 self._timer = None
             return
-        loop = asyncio.get_running_loop()
-        at_s = loop.time() + max(wait_s, TIMER_MIN_S)
+        wait_s = max(wait_s, TIMER_MIN_S)
+        at_s = self._clock.now() + wait_s
         if timer is not None:
             if self._timer_at_s <= at_s + 1e-6:
                 return  # it looks again soon enough
             timer.cancel()
-        self._timer, self._timer_at_s = loop.call_at(at_s, self._on_timer), at_s
+        self._timer_at_s = at_s
+        self._timer = asyncio.get_running_loop().call_later(wait_s, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None

@@ -70,7 +70,6 @@ class Snapshot(Record, frozen=True):
 
     ledger: Ledger
     in_flight: int
-    pairs_open: int
     pacers: list[PacerStats]
 
 
@@ -213,9 +212,8 @@ class Engine:
         """
         queue: asyncio.Queue[Outcome] = asyncio.Queue(maxsize=self._workers)
         delivery = _IntoQueue(queue)
-        source = IterableSource(pairs)
         book, desk = LedgerBook(), Desk()
-        intake = Intake(source, book)
+        intake = Intake(IterableSource(pairs), book)
 
         crew = asyncio.gather(
             *(self._scheduler.work(intake, book, delivery, desk) for _ in range(self._workers))
@@ -239,7 +237,7 @@ class Engine:
             if getter is not None:
                 getter.cancel()
             await asyncio.gather(*left, return_exceptions=True)
-            await source.aclose()
+            await intake.aclose()
         if self._gateway.stopped is not None:
             raise self._gateway.stopped
 
@@ -267,6 +265,7 @@ class Engine:
             ConfigError: strategy and configuration do not fit each other.
         """
         started_s = self._clock.now()
+        self._book = LedgerBook()
         self._intake = intake = Intake(source, self._book, is_done=is_done, limit=limit)
         if self._draining is not None:
             intake.close()
@@ -278,7 +277,7 @@ class Engine:
             for _ in range(self._workers)
         ]
         failure = await self._wait_for(workers, intake)
-        await source.aclose()
+        await intake.aclose()
         stop = self._gateway.stopped or self._draining
         try:
             await sink.flush()
@@ -356,7 +355,6 @@ class Engine:
         return Snapshot(
             ledger=self._book.snapshot(self._gateway.budget.spent_usd),
             in_flight=self._gateway.in_flight,
-            pairs_open=len(self._desk),
             pacers=self._gateway.pacer_stats(),
         )
 

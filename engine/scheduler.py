@@ -175,6 +175,3 @@ class Desk:
         self.cancelled = True
         for task in tuple(self._judging):
             task.cancel("the run is being cancelled")
-
-    def __len__(self) -> int:
-        return len(self._judging)

@@ -17,6 +17,7 @@ from dikast.strategies.cascade import ESCALATE_WHEN, Doubt, cascade
 from dikast.strategies.committee import Committee, Member, committee
 from dikast.strategies.early_stop import early_stop
 from dikast.strategies.names import explain, nearest
+from dikast.strategies.node import Node
 from dikast.strategies.pairwise import DecideBy, OrderRule, Pairwise
 from dikast.strategies.prompts import PromptTemplate, TemplateLoader, load_template
 from dikast.strategies.repeat import Repeat, repeat
@@ -30,15 +31,7 @@ AUTO = "auto"
 _AUTO_TEMPLATES = ("pairwise-en", "pairwise-zh")
 
 
-class PairwiseConfig(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    tag_field="kind",
-    tag="pairwise",
-):
+class PairwiseConfig(Node, frozen=True, kw_only=True, tag="pairwise"):
     """`kind = "pairwise"`: one judge, one order.
 
     `judge` is a judge's name. `template` is a shipped name, a path ending in .toml, or "auto"
@@ -55,15 +48,7 @@ class PairwiseConfig(
     decide: DecideBy = "text"
 
 
-class SwapConfig(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    tag_field="kind",
-    tag="swap",
-):
+class SwapConfig(Node, frozen=True, kw_only=True, tag="swap"):
     """`kind = "swap"`: the strategy `inner` in both orders; an agreeing conclusion or a tie."""
 
     inner: "StrategyConfig"
@@ -84,15 +69,7 @@ class MemberConfig(
     name: str = ""
 
 
-class CommitteeConfig(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    tag_field="kind",
-    tag="committee",
-):
+class CommitteeConfig(Node, frozen=True, kw_only=True, tag="committee"):
     """`kind = "committee"`: several members vote on every pair.
 
     `judges` lists judges that each judge in both orders with `template` (as for "pairwise");
@@ -120,15 +97,7 @@ class CommitteeConfig(
         )
 
 
-class RepeatConfig(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    tag_field="kind",
-    tag="repeat",
-):
+class RepeatConfig(Node, frozen=True, kw_only=True, tag="repeat"):
     """`kind = "repeat"`: the strategy `inner`, `n` times, as samples of one judgement.
 
     `rule`, `quorum`, `trim` and `band` are those of "committee", without "weighted".
@@ -142,15 +111,7 @@ class RepeatConfig(
     band: float = 0.0
 
 
-class CascadeConfig(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    tag_field="kind",
-    tag="cascade",
-):
+class CascadeConfig(Node, frozen=True, kw_only=True, tag="cascade"):
     """`kind = "cascade"`: the first of `rungs` judges; a pair in doubt goes on to the next.
 
     `escalate_when` names the doubts: "tie", "disagreement", "unparsed" (these by default),
@@ -162,15 +123,7 @@ class CascadeConfig(
     margin_below: float = 0.5
 
 
-class EarlyStopConfig(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    tag_field="kind",
-    tag="early_stop",
-):
+class EarlyStopConfig(Node, frozen=True, kw_only=True, tag="early_stop"):
     """`kind = "early_stop"`: the committee or repeat `inner`, until its winner is settled.
 
     `wave` is how many members are asked at the same time.

@@ -7,7 +7,6 @@ pair only as it is shown (`response_a` is the first answer) and no strategy, jud
 """
 
 import hashlib
-import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable
@@ -18,6 +17,7 @@ import msgspec
 
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Message, Pair
+from dikast.strategies.files import content_hash, read_named, shipped_names
 from dikast.strategies.names import explain, nearest
 from dikast.strategies.reader import ReaderSpec, compile_reader
 
@@ -288,7 +288,7 @@ def parse_template(text: str, source: str = "template") -> PromptTemplate:
         raise ConfigError(f"{where}: {message}") from error
     try:
         _check(parsed)
-        return PromptTemplate(parsed, _content_hash(data))
+        return PromptTemplate(parsed, content_hash(data))
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from error
 
@@ -308,16 +308,9 @@ def _check(parsed: _TemplateFile) -> None:
             )
 
 
-def _content_hash(data: dict[str, Any]) -> str:
-    canonical = json.dumps(
-        data, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str
-    )
-    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
-
-
 def shipped_templates() -> list[str]:
     """Names of the templates that come with the package."""
-    return sorted(path.stem for path in _SHIPPED.glob("*.toml"))
+    return shipped_names(_SHIPPED)
 
 
 def load_template(name: str) -> PromptTemplate:
@@ -329,18 +322,5 @@ def load_template(name: str) -> PromptTemplate:
     Raises:
         ConfigError: there is no such template, or it is wrong.
     """
-    if name.endswith(".toml"):
-        path = Path(name)
-    else:
-        known = shipped_templates()
-        if name not in known:
-            raise ConfigError(
-                f"unknown template {name!r}; {nearest(name, (*known, 'auto'))} "
-                "(a file of your own is named by its path, ending in .toml)"
-            )
-        path = _SHIPPED / f"{name}.toml"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: the template cannot be read: {error}") from error
-    return parse_template(text, str(path))
+    text, path = read_named("template", name, _SHIPPED)
+    return parse_template(text, path)

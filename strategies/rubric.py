@@ -5,20 +5,18 @@ weighs the scores by it. A rubric is data, and a TOML file in the package or of 
 Knows no pair, no judge, no prompt and no JSON.
 """
 
-import hashlib
-import json
 import keyword
 import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from dikast.engine.errors import ConfigError
-from dikast.strategies.names import explain, nearest
+from dikast.strategies.files import content_hash, read_named, shipped_names
+from dikast.strategies.names import explain
 
 _SHIPPED = Path(__file__).with_name("rubrics")
 _CLOSE = 1e-9
@@ -260,21 +258,14 @@ def parse_rubric(text: str, source: str = "rubric") -> Rubric:
         where = f"{source}, field {place!r}" if place else source
         raise ConfigError(f"{where}: {message}") from error
     try:
-        return Rubric(parsed, _content_hash(data))
+        return Rubric(parsed, content_hash(data))
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from error
 
 
-def _content_hash(data: dict[str, Any]) -> str:
-    canonical = json.dumps(
-        data, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str
-    )
-    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
-
-
 def shipped_rubrics() -> list[str]:
     """Names of the rubrics that come with the package."""
-    return sorted(path.stem for path in _SHIPPED.glob("*.toml"))
+    return shipped_names(_SHIPPED)
 
 
 def load_rubric(name: str) -> Rubric:
@@ -286,18 +277,5 @@ def load_rubric(name: str) -> Rubric:
     Raises:
         ConfigError: there is no such rubric, or it is wrong.
     """
-    if name.endswith(".toml"):
-        path = Path(name)
-    else:
-        known = shipped_rubrics()
-        if name not in known:
-            raise ConfigError(
-                f"unknown rubric {name!r}; {nearest(name, (*known, 'auto'))} "
-                "(a file of your own is named by its path, ending in .toml)"
-            )
-        path = _SHIPPED / f"{name}.toml"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: the rubric cannot be read: {error}") from error
-    return parse_rubric(text, str(path))
+    text, path = read_named("rubric", name, _SHIPPED)
+    return parse_rubric(text, path)

@@ -27,6 +27,7 @@ from dikast.engine.model import (
 )
 from dikast.engine.ports import Ask
 from dikast.strategies.logprob import expected_grade
+from dikast.strategies.node import Node
 from dikast.strategies.pairwise import DecideBy, check_decide, judge_spec
 from dikast.strategies.rubric import Rubric, RubricLoader, load_rubric
 from dikast.strategies.score_prompt import ScorePrompt, score_record
@@ -41,15 +42,7 @@ AUTO = "auto"
 _AUTO_RUBRICS = ("general-en", "general-zh")
 
 
-class ScoreConfig(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    tag_field="kind",
-    tag="score",
-):
+class ScoreConfig(Node, frozen=True, kw_only=True, tag="score"):
     """`kind = "score"`: one judge grades each answer by itself; the better total wins.
 
     `judge` is a judge's name. `rubric` is a shipped name, a path ending in .toml, or "auto" (the

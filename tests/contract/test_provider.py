@@ -149,6 +149,7 @@ async def test_it_can_be_checked_and_closed_twice(opened: Opened, tmp_path: Path
 async def test_it_can_be_closed_without_having_been_used(opened: Opened, tmp_path: Path) -> None:
     async with opened(tmp_path, False) as provider:
         await provider.aclose()
+        assert repr(provider)
 
 
 async def test_it_says_whether_it_is_simulated_and_shows_no_key(

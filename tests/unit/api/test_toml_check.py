@@ -110,4 +110,7 @@ def test_a_key_in_clear_is_refused_without_being_repeated(raw: dict[str, object]
 
 
 def test_ordinary_words_are_no_keys() -> None:
-    refuse_secrets({"model": "sk-model", "api_key_env": "OPENAI_API_KEY", "note": "task-1"})
+    table = {"model": "sk-model", "api_key_env": "OPENAI_API_KEY", "note": "task-1"}
+    refuse_secrets(table)
+    with pytest.raises(ConfigError):
+        refuse_secrets({**table, "note": "sk-" + "a1B2" * 8})

@@ -288,17 +288,17 @@ def test_a_limit_below_one_is_refused_with_its_name(field: str) -> None:
 async def test_it_asks_nothing_of_a_timer_but_to_be_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # uvloop's `call_at` returns a handle that does not know its time when that has just passed.
+    # uvloop's `call_later` returns a handle that does not know its time when that has just passed.
     loop = asyncio.get_running_loop()
-    real = loop.call_at
+    real = loop.call_later
 
     class Plain:
         def __init__(self, handle: asyncio.TimerHandle) -> None:
             self.cancel = handle.cancel
 
-    def call_at(at_s: float, callback: Callable[[], object]) -> Plain:
-        return Plain(real(at_s, callback))
+    def call_later(wait_s: float, callback: Callable[[], object]) -> Plain:
+        return Plain(real(wait_s, callback))
 
-    monkeypatch.setattr(loop, "call_at", call_at)
+    monkeypatch.setattr(loop, "call_later", call_later)
     times = await admissions(pacer(Limits(requests_per_min=60)), [1] * 4)
     assert times[-1] > 2.9

@@ -256,7 +256,8 @@ def test_no_text_makes_a_reader_raise(kind: str, text: str, finish: str | None) 
     ).map("".join),
 )
 def test_no_soup_of_fragments_makes_a_reader_raise(kind: str, text: str) -> None:
-    read(KINDS[kind], text)
+    got = read(KINDS[kind], text)
+    assert (got.pick == "none") == (got.why is not None)
 
 
 @given(
