@@ -6,6 +6,7 @@ themselves and nothing has to be held besides. Knows no files.
 """
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Protocol
 
 from dikast.engine.model import Outcome
@@ -15,8 +16,8 @@ from dikast.engine.ports import Sink
 class Delivery(Protocol):
     """Where a worker leaves what it has. `turn` counts the handed-out rows from 1 without gap."""
 
-    async def write(self, turn: int, outcome: Outcome) -> None:
-        """Return when the outcome is accepted.
+    def write(self, turn: int, outcome: Outcome) -> Awaitable[None]:
+        """To be awaited until the outcome is accepted.
 
         Raises:
             SinkError: it cannot be written.
@@ -34,9 +35,9 @@ class AsTheyCome:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 
-    async def write(self, turn: int, outcome: Outcome) -> None:
+    def write(self, turn: int, outcome: Outcome) -> Awaitable[None]:
         """See `Delivery`."""
-        await self._sink.write(outcome)
+        return self._sink.write(outcome)
 
     def skip(self, turn: int) -> None:
         """Nobody waits for it."""

@@ -80,7 +80,7 @@ class Intake:
     async def next(self) -> Work | None:
         """The next row's work, or None when there is no more."""
         while True:
-            work = self._take()
+            work = self.take()
             if work is not None:
                 return work
             if not self._open:
@@ -98,8 +98,11 @@ class Intake:
             self._open = False
             self._book.complete_input()
 
-    def _take(self) -> Work | None:
-        """Synchronous: between looking at a row and entering it nothing else can happen."""
+    def take(self) -> Work | None:
+        """The next row's work, if one is read already; else ask `next`.
+
+        Synchronous: between looking at a row and entering it nothing else can happen.
+        """
         while self._buffer:
             if self._limit is not None and self._ordinal >= self._limit:
                 self.close()

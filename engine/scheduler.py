@@ -95,8 +95,9 @@ class Scheduler:
         Raises:
             SinkError: the outcome cannot be written.
         """
-        while (work := await intake.next()) is not None:
-            started_s = self._clock.now()
+        watched = self._events.active
+        while (work := intake.take() or await intake.next()) is not None:
+            started_s = self._clock.now() if watched else 0.0
             try:
                 if work.pair is None:
                     outcome: Outcome = self._known(work)
@@ -121,7 +122,7 @@ class Scheduler:
                 book.leave_unrun()
                 raise
             book.book(outcome)
-            if self._events.active:
+            if watched:
                 self._events.emit(
                     PairDone(outcome=outcome, duration_s=self._clock.now() - started_s)
                 )

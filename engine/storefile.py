@@ -25,7 +25,7 @@ SCHEMA_VERSION: Final = 1
 RUN_ROWS: Final = 16_384
 _SLICE_ROWS = 1_024
 _BUSY_WAIT_MS = 10_000
-_CHECKPOINT_PAGES = 2_000
+_CHECKPOINT_PAGES = 4_000
 _CACHE_KIB = 2_000
 _OPEN_TRIES = 5
 _FOLD = 0x9E3779B97F4A7C15  # odd: no bit of the first half is lost
@@ -65,6 +65,8 @@ class StoreFile:
         self._cursor = self._db.cursor()
         try:
             self._indexed_to = self._last_id = self._read_indexed_to()
+            # Of a file that is indexed already, the keys are not read back just for this.
+            self._seen = None if self._indexed_to else _Filter()
             self._take_newer()
         except sqlite3.Error as error:
             _discard(self._db)
@@ -79,7 +81,7 @@ class StoreFile:
         try:
             if row_id is not None:
                 found = self._cursor.execute(_BY_ID, (row_id,)).fetchone()
-            elif self._indexed_to:
+            elif self._indexed_to and (self._seen is None or place in self._seen):
                 found = self._cursor.execute(_BY_PLACE, (place,)).fetchone()
             else:
                 return None
@@ -136,7 +138,7 @@ class StoreFile:
     ) -> None:
         """Memory follows the file, once the commit has succeeded."""
         for at, (key, _) in enumerate(rows):
-            self._recent[_place(key)] = first + at
+            self._note(_place(key), first + at)
         self._last_id = first + len(rows) - 1
         if sliced:
             del self._unindexed[-sliced:]
@@ -151,11 +153,41 @@ class StoreFile:
     def _take_newer(self) -> None:
         """Enter the rows that are newer than what is known: another process has written them."""
         for row_id, key in self._cursor.execute(_NEWER, (self._last_id,)).fetchall():
-            self._recent[_place(key)] = row_id
+            self._note(_place(key), row_id)
             self._last_id = row_id
+
+    def _note(self, place: int, row_id: int) -> None:
+        self._recent[place] = row_id
+        if self._seen is not None:
+            self._seen.add(place)
 
     def _read_indexed_to(self) -> int:
         return int(self._cursor.execute("SELECT indexed_to FROM state").fetchone()[0])
+
+
+class _Filter:
+    """Says of most keys that are not there that they are not, without asking the file.
+
+    A Bloom filter (Bloom, Communications of the ACM 13, 1970) of one MiB with three bits a key:
+    wrong about 3 % of the absent keys at a million, 15 % at two; never about a present one.
+    """
+
+    _MASK = (1 << 23) - 1
+
+    def __init__(self) -> None:
+        self._bits = bytearray(1 << 20)
+
+    def add(self, place: int) -> None:
+        bits, mask = self._bits, self._MASK
+        for at in (place & mask, place >> 20 & mask, place >> 41 & mask):
+            bits[at >> 3] |= 1 << (at & 7)
+
+    def __contains__(self, place: int) -> bool:
+        bits, mask = self._bits, self._MASK
+        for at in (place & mask, place >> 20 & mask, place >> 41 & mask):
+            if not bits[at >> 3] >> (at & 7) & 1:
+                return False
+        return True
 
 
 def key_bytes(key: str) -> bytes:

@@ -11,7 +11,7 @@ clock running yet, and once it holds one a connection is there or is made at onc
 import asyncio
 import errno
 import socket
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -20,6 +20,7 @@ import aiohttp
 from dikast.engine.errors import ProviderError
 from dikast.engine.ports import Clock
 from dikast.providers.classify import safe_url
+from dikast.providers.deadlines import Deadlines
 from dikast.providers.transport import HttpLimits, HttpReply
 
 # A server that closes an idle connection does so before it reads the request, so the news comes
@@ -47,6 +48,7 @@ class HttpClient:
         self._clock = clock
         self._headers = {**_JSON_HEADERS, **(headers or {})}
         self._slots = asyncio.Semaphore(limits.concurrency)
+        self._deadlines = Deadlines(limits.timeout_s, clock)
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
         # Holds one flag per request: did it open its own connection? The socket factory sets it.
@@ -57,9 +59,9 @@ class HttpClient:
         state = "closed" if self._closed else "open" if self._session else "unused"
         return f"HttpClient({state}, concurrency {self._limits.concurrency})"
 
-    async def post_json(
+    def post_json(
         self, url: str, body: bytes, headers: Mapping[str, str] | None = None
-    ) -> HttpReply:
+    ) -> Awaitable[HttpReply]:
         """POST a JSON body and read the whole answer. Source: `Transport.post_json`.
 
         Args:
@@ -70,7 +72,7 @@ class HttpClient:
         Raises:
             ProviderError: the network failed, the time ran out or the answer is too large.
         """
-        return await self._send("POST", url, body, headers)
+        return self._send("POST", url, body, headers)
 
     async def get(self, url: str) -> HttpReply:
         """GET `url`; raises as `post_json` does. Source: `Transport.get`."""
@@ -79,6 +81,7 @@ class HttpClient:
     async def aclose(self) -> None:
         """Close the session and its connections; may be called twice."""
         self._closed = True
+        self._deadlines.close()
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -90,21 +93,28 @@ class HttpClient:
             session = self._session or self._open()
             opened = [False]
             token = self._opened.set(opened)
+            task = asyncio.current_task()
+            assert task is not None
+            cancelling = task.cancelling()
             start_s = self._clock.now()
+            self._deadlines.start(task, start_s)
             try:
-                async with (
-                    asyncio.timeout(self._limits.timeout_s),
-                    session.request(
-                        method,
-                        url,
-                        data=body,
-                        headers=headers,
-                        allow_redirects=False,
-                        proxy=self._limits.proxy,
-                    ) as response,
-                ):
+                async with session.request(
+                    method,
+                    url,
+                    data=body,
+                    headers=headers,
+                    allow_redirects=False,
+                    proxy=self._limits.proxy,
+                ) as response:
                     data = await self._read(response)
                     status, received = response.status, response.headers
+            except asyncio.CancelledError as error:
+                # The deadline cancels, and so may others; only its own becomes a timeout.
+                if not self._deadlines.stop(task) or task.uncancel() > cancelling:
+                    raise
+                failure = self._named(TimeoutError(), url, reused=False)
+                cause = _cause(error)
             except (aiohttp.ClientError, OSError) as error:
                 early = self._clock.now() - start_s < REUSE_RACE_S
                 failure = self._named(error, url, reused=early and not opened[0])
@@ -113,6 +123,7 @@ class HttpClient:
                 latency_s = self._clock.now() - start_s
                 return HttpReply(status=status, headers=received, body=data, latency_s=latency_s)
             finally:
+                self._deadlines.stop(task)
                 self._opened.reset(token)
             # Raised here, outside the handler, so that it does not carry the original along.
             raise failure from cause

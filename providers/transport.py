@@ -5,7 +5,7 @@ A provider turns a call into bytes and hands them to a `Transport`; what comes b
 a faster transport can take `http.py`'s place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Protocol
 
 from dikast.engine.model import Record
@@ -40,9 +40,9 @@ class HttpReply(Record, frozen=True):
 class Transport(Protocol):
     """Sends a request once: no retry, no classification of statuses."""
 
-    async def post_json(
+    def post_json(
         self, url: str, body: bytes, headers: Mapping[str, str] | None = None
-    ) -> HttpReply:
+    ) -> Awaitable[HttpReply]:
         """Send a JSON body and read the whole answer.
 
         Raises:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from dikast.engine.model import Pick
 from dikast.strategies.text import narrow
 
@@ -47,6 +49,7 @@ class _Members(list[tuple[str, Any]]):
     """The members of one JSON object in order, duplicates kept."""
 
 
+_FAST_DECODER = msgspec.json.Decoder(dict[str, Any])
 _DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_Members)
 
 
@@ -75,6 +78,8 @@ def find_json(field: str, meanings: Mapping[str, Pick]) -> Find:
         return found
 
     def find(text: str, want_places: bool) -> list[Found]:
+        if not want_places and (label := _only_member(text, field)) is not None:
+            return [Found(meanings.get(bare_label(label)), -1, label)]
         objects = _sound_objects(text)
         if objects is None:
             return scan(text)
@@ -94,6 +99,21 @@ def find_json(field: str, meanings: Mapping[str, Pick]) -> Find:
         return found
 
     return find
+
+
+def _only_member(text: str, field: str) -> str | None:
+    """The text member of an answer that is one JSON object and names `field` once: nearly all are.
+
+    None says nothing: then the careful way has to look. An escape could spell the name again.
+    """
+    if not (text.startswith("{") and text.count(f'"{field}"') == 1) or "\\u" in text:
+        return None
+    try:
+        value = _FAST_DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+    label = value.get(field)
+    return label if isinstance(label, str) else None
 
 
 def _sound_objects(text: str) -> list[_Members] | None:

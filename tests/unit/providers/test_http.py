@@ -260,7 +260,7 @@ async def test_cancelling_a_request_frees_its_slot() -> None:
 
     client = client_of(concurrency=1)
     async with serve(handler) as url:
-        slow = asyncio.create_task(client.post_json(url, b'"slow"'))
+        slow = asyncio.ensure_future(client.post_json(url, b'"slow"'))
         await asyncio.sleep(0.05)
         slow.cancel()
         with pytest.raises(asyncio.CancelledError):

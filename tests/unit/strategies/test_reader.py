@@ -347,3 +347,18 @@ def test_confidence_is_found_behind_a_reasoning_block() -> None:
 def test_a_reader_that_cannot_work_is_refused_with_the_reason(spec: ReaderSpec, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         compile_reader(spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "pick"),
+    [
+        ('{"analysis": "a\\nb \\"quoted\\"", "verdict": "A"}', "A"),
+        ('{"verdict": "A", "verdict": "B"}', "none"),
+        ('{"verdict": "A", "\\u0076erdict": "B"}', "none"),
+        ('{"analysis": {"verdict": "B"}}', "none"),
+        ('{"analysis": "x", "verdict": "A"} {"verdict": "B"}', "none"),
+        ('{"analysis": "x", "verdict": "A"} trailing words', "A"),
+    ],
+)
+def test_the_quick_way_and_the_careful_way_read_json_alike(text: str, pick: str) -> None:
+    assert read(JsonReader(), text).pick == pick
