@@ -14,17 +14,16 @@ from dikast.strategies.factory import (
     CommitteeConfig,
     EarlyStopConfig,
     MemberConfig,
-    PairwiseConfig,
     RepeatConfig,
-    StrategyConfig,
+    SwapConfig,
     judges_of,
 )
-from dikast.strategies.score import ScoreConfig
+from dikast.strategies.node import Node
 
 Families = Mapping[str, str | None]
 
 
-def calls_range(config: StrategyConfig, families: Families) -> tuple[int, int]:
+def calls_range(config: Node, families: Families) -> tuple[int, int]:
     """The fewest and the most judge calls for one pair; retries are not counted.
 
     Args:
@@ -32,10 +31,6 @@ def calls_range(config: StrategyConfig, families: Families) -> tuple[int, int]:
         families: the family of each judge, where it is known; a committee that excludes judges
             of an answer's own family asks fewer where the pair's models are of two of them.
     """
-    if isinstance(config, PairwiseConfig):
-        return 1, 1
-    if isinstance(config, ScoreConfig):
-        return 2, 4 if config.repair else 2
     if isinstance(config, EarlyStopConfig):
         return _early_stop(config, families)
     if isinstance(config, CommitteeConfig):
@@ -43,9 +38,14 @@ def calls_range(config: StrategyConfig, families: Families) -> tuple[int, int]:
     if isinstance(config, CascadeConfig):
         rungs = [calls_range(rung, families) for rung in config.rungs]
         return rungs[0][0], sum(most for _, most in rungs)
-    times = config.n if isinstance(config, RepeatConfig) else 2
-    fewest, most = calls_range(config.inner, families)
-    return times * fewest, times * most
+    times = (
+        config.n if isinstance(config, RepeatConfig) else 2 if isinstance(config, SwapConfig) else 1
+    )
+    fewest, most = config.calls()
+    below = [calls_range(child, families) for child in config.children()]
+    return fewest + times * sum(low for low, _ in below), most + times * sum(
+        high for _, high in below
+    )
 
 
 def _committee(config: CommitteeConfig, families: Families) -> tuple[int, int]:
@@ -70,7 +70,7 @@ def _seatings(config: CommitteeConfig, families: Families) -> list[tuple[MemberC
     ]
 
 
-def _family(config: StrategyConfig, families: Families) -> str | None:
+def _family(config: Node, families: Families) -> str | None:
     found = {families.get(name) for name in judges_of(config)}
     return found.pop() if len(found) == 1 else None
 

@@ -47,11 +47,31 @@ class PairwiseConfig(Node, frozen=True, kw_only=True, tag="pairwise"):
     keep_text: bool = False
     decide: DecideBy = "text"
 
+    def asks(self) -> tuple[str, ...]:
+        """Its judge."""
+        return (self.judge,)
+
+    def prompts(self) -> tuple[str, ...]:
+        """Its template."""
+        return (self.template,)
+
+    def calls(self) -> tuple[int, int]:
+        """One."""
+        return (1, 1)
+
+    def needs(self) -> tuple[str, ...]:
+        """Log probabilities, where they decide."""
+        return ("log probabilities: top_logprobs of the judge",) * (self.decide == "logprobs")
+
 
 class SwapConfig(Node, frozen=True, kw_only=True, tag="swap"):
     """`kind = "swap"`: the strategy `inner` in both orders; an agreeing conclusion or a tie."""
 
     inner: "StrategyConfig"
+
+    def children(self) -> tuple[Node, ...]:
+        """The strategy inside."""
+        return (self.inner,)
 
 
 class MemberConfig(
@@ -96,6 +116,10 @@ class CommitteeConfig(Node, frozen=True, kw_only=True, tag="committee"):
             *self.members,
         )
 
+    def children(self) -> tuple[Node, ...]:
+        """The strategies of all members."""
+        return tuple(member.strategy for member in self.seated())
+
 
 class RepeatConfig(Node, frozen=True, kw_only=True, tag="repeat"):
     """`kind = "repeat"`: the strategy `inner`, `n` times, as samples of one judgement.
@@ -110,6 +134,10 @@ class RepeatConfig(Node, frozen=True, kw_only=True, tag="repeat"):
     trim: float = 0.2
     band: float = 0.0
 
+    def children(self) -> tuple[Node, ...]:
+        """The strategy inside."""
+        return (self.inner,)
+
 
 class CascadeConfig(Node, frozen=True, kw_only=True, tag="cascade"):
     """`kind = "cascade"`: the first of `rungs` judges; a pair in doubt goes on to the next.
@@ -122,6 +150,10 @@ class CascadeConfig(Node, frozen=True, kw_only=True, tag="cascade"):
     escalate_when: tuple[Doubt, ...] = ESCALATE_WHEN
     margin_below: float = 0.5
 
+    def children(self) -> tuple[Node, ...]:
+        """The rungs, the first one first."""
+        return self.rungs
+
 
 class EarlyStopConfig(Node, frozen=True, kw_only=True, tag="early_stop"):
     """`kind = "early_stop"`: the committee or repeat `inner`, until its winner is settled.
@@ -131,6 +163,10 @@ class EarlyStopConfig(Node, frozen=True, kw_only=True, tag="early_stop"):
 
     inner: "StrategyConfig"
     wave: int = 1
+
+    def children(self) -> tuple[Node, ...]:
+        """The strategy inside."""
+        return (self.inner,)
 
 
 # msgspec resolves the forward reference by name, which needs typing.Union at run time.
@@ -369,32 +405,21 @@ class _Maker:
         return families.pop() if len(families) == 1 else None
 
 
-def judges_of(config: StrategyConfig) -> list[str]:
+def nodes_of(config: Node) -> Iterator[Node]:
+    """Every node of a tree, each before those below it."""
+    yield config
+    for child in config.children():
+        yield from nodes_of(child)
+
+
+def judges_of(config: Node) -> list[str]:
     """Names of the judges in a strategy tree, each once, in the order of the tree."""
-    return list(dict.fromkeys(leaf.judge for leaf in leaves(config)))
+    return list(dict.fromkeys(name for node in nodes_of(config) for name in node.asks()))
 
 
-def templates_of(config: StrategyConfig) -> list[str]:
+def templates_of(config: Node) -> list[str]:
     """Names of the templates in a strategy tree, each once."""
-    found = (leaf.template for leaf in leaves(config) if isinstance(leaf, PairwiseConfig))
-    return list(dict.fromkeys(found))
-
-
-def leaves(config: StrategyConfig) -> Iterator[PairwiseConfig | ScoreConfig]:
-    """The nodes of a tree that ask a judge."""
-    if isinstance(config, PairwiseConfig | ScoreConfig):
-        yield config
-    for child in children(config):
-        yield from leaves(child)
-
-
-def children(config: StrategyConfig) -> tuple[StrategyConfig, ...]:
-    """The nodes right below one."""
-    if isinstance(config, SwapConfig | RepeatConfig | EarlyStopConfig):
-        return (config.inner,)
-    if isinstance(config, CommitteeConfig):
-        return tuple(member.strategy for member in config.seated())
-    return config.rungs if isinstance(config, CascadeConfig) else ()
+    return list(dict.fromkeys(name for node in nodes_of(config) for name in node.prompts()))
 
 
 def _templates(name: str, loader: TemplateLoader) -> tuple[PromptTemplate, ...]:

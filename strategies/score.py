@@ -61,6 +61,18 @@ class ScoreConfig(Node, frozen=True, kw_only=True, tag="score"):
     sample: int = 0
     keep_text: bool = False
 
+    def asks(self) -> tuple[str, ...]:
+        """Its judge."""
+        return (self.judge,)
+
+    def calls(self) -> tuple[int, int]:
+        """One for each answer, and one more for each where a repair is allowed."""
+        return (2, 4 if self.repair else 2)
+
+    def needs(self) -> tuple[str, ...]:
+        """Log probabilities, where they decide."""
+        return ("log probabilities: top_logprobs of the judge",) * (self.decide == "logprobs")
+
 
 def build_score(
     config: ScoreConfig, judge: Judge, *, seed: int, rubric_loader: RubricLoader = load_rubric
