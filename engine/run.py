@@ -23,7 +23,7 @@ from dikast.engine.events import Events, RunStarted, RunStopping
 from dikast.engine.gateway import Gateway
 from dikast.engine.intake import Intake
 from dikast.engine.ledger import Ledger, LedgerBook
-from dikast.engine.model import Outcome, Pair, Record
+from dikast.engine.model import Outcome, Record, Subject
 from dikast.engine.pacing import KeyPacer, Limits
 from dikast.engine.ports import (
     CallStore,
@@ -191,8 +191,8 @@ class Engine:
             if self._store is not None:
                 stack.push_async_callback(self._store.aclose)
 
-    async def judge_one(self, pair: Pair) -> Outcome:
-        """Judge one pair now.
+    async def judge_one(self, pair: Subject) -> Outcome:
+        """Judge one pair, or one item, now.
 
         Raises:
             RunStopped: quota, budget, key or store forbid further calls.
@@ -200,9 +200,9 @@ class Engine:
         return await self._scheduler.judge(pair)
 
     async def judge(
-        self, pairs: Iterable[Pair] | AsyncIterable[Pair]
+        self, pairs: Iterable[Subject] | AsyncIterable[Subject]
     ) -> AsyncGenerator[Outcome, None]:
-        """Judge a stream of pairs; outcomes come in the order of their completion.
+        """Judge a stream of pairs or items; outcomes come in the order of their completion.
 
         Reads no further ahead than the workers and one batch. Leaving the loop early (or being
         cancelled) cancels what is open; close it with `contextlib.aclosing` to wait for that.
