@@ -305,8 +305,9 @@ class Marks(Record, frozen=True):
 
     `votes` gave a verdict, `unread` were asked and gave none (unreadable, refused or failed),
     `excluded` were kept from voting by a rule, `spared` were not asked because the result could
-    no longer change. `entropy_bits` is the Shannon entropy of the shares of A, B and tie, 0 to
-    1.585. `majority_share` is the share of the most common pick and `margin` its lead over the
+    no longer change. `stopped` says how sure that was: "exact", or "risk" with the probability
+    `risk` that the full vote has another result. `entropy_bits` is the Shannon entropy of the
+    shares of A, B and tie, 0 to 1.585. `majority_share` is the share of the most common pick and `margin` its lead over the
     next. `spread` is the standard deviation of the votes with A = 1, tie = 0, B = -1, 0 to 1.
     `stability` is the share of the most common result among all that were asked, where no
     verdict is a result of its own. `level`: the tie stands because the votes cancel out.
@@ -317,6 +318,8 @@ class Marks(Record, frozen=True):
     unread: int = 0
     excluded: int = 0
     spared: int = 0
+    stopped: Literal["exact", "risk"] | None = None
+    risk: float = 0.0
     entropy_bits: float = 0.0
     majority_share: float = 1.0
     margin: float = 1.0

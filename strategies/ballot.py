@@ -162,7 +162,13 @@ def counted(ballots: Sequence[Ballot]) -> Tally:
 
 
 def conclude(
-    pair: Pair, ballots: Sequence[Ballot], rules: Rules, *, excluded: int = 0, spared: int = 0
+    pair: Pair,
+    ballots: Sequence[Ballot],
+    rules: Rules,
+    *,
+    excluded: int = 0,
+    spared: int = 0,
+    quorum: int | None = None,
 ) -> Outcome:
     """One outcome of all ballots.
 
@@ -172,13 +178,14 @@ def conclude(
         rules: how votes are counted.
         excluded: how many members were kept from voting.
         spared: how many were not asked because nothing could change any more.
+        quorum: how many votes are enough here; None is as the rules say.
 
     Raises:
         ProviderError: not one ballot brought an answer; which error does not depend on the order.
     """
     _raise_if_all_failed(ballots)
     votes = counted(ballots)
-    quorum = rules.needed(len(ballots) + spared)
+    quorum = rules.needed(len(ballots) + spared) if quorum is None else quorum
     decision = decide(votes, rules, quorum)
     scores = _scores(ballots)
     marks = marks_of(

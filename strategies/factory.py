@@ -158,11 +158,15 @@ class CascadeConfig(Node, frozen=True, kw_only=True, tag="cascade"):
 class EarlyStopConfig(Node, frozen=True, kw_only=True, tag="early_stop"):
     """`kind = "early_stop"`: the committee or repeat `inner`, until its winner is settled.
 
-    `wave` is how many members are asked at the same time.
+    `wave` is how many members are asked at the same time. `risk` absent: exact. Else it is the
+    greatest probability, above 0 and at most 0.5, that the full vote would have had another
+    result; members must have equal weights, and a committee's are asked in an order drawn from
+    the pair's id.
     """
 
     inner: "StrategyConfig"
     wave: int = 1
+    risk: float | None = None
 
     def children(self) -> tuple[Node, ...]:
         """The strategy inside."""
@@ -392,9 +396,9 @@ class _Maker:
 
     def _early_stop(self, config: EarlyStopConfig) -> Strategy:
         if isinstance(config.inner, CommitteeConfig):
-            return early_stop(self._committee(config.inner), config.wave)
+            return early_stop(self._committee(config.inner), config.wave, config.risk)
         if isinstance(config.inner, RepeatConfig):
-            return early_stop(self._repeat(config.inner), config.wave)
+            return early_stop(self._repeat(config.inner), config.wave, config.risk)
         raise ConfigError(
             "strategy: early_stop needs a vote to stop; its inner must be a committee or a repeat"
         )
