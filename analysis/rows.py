@@ -20,7 +20,7 @@ from dikast.engine.lines import Flaw, Item, read_items
 from dikast.engine.model import Winner
 
 _ROW_BYTES_MAX: Final = 64 << 20
-_KINDS: Final = frozenset({"verdict", "undecided", "failed"})
+_KINDS: Final = frozenset({"verdict", "scored", "undecided", "failed"})
 _PAIR_NAMES: Final = ("pair_id", "id")
 _ANNOTATOR_NAMES: Final = ("annotator", "worker", "rater", "judge")
 _LABEL_NAMES: Final = ("label", "winner", "verdict", "preference")
@@ -37,6 +37,13 @@ class VoteRow(msgspec.Struct, frozen=True, gc=False):
     confidence: float | None = None
 
 
+class MarksRow(msgspec.Struct, frozen=True, gc=False):
+    """The marks of a vote that statistics need; see `dikast.engine.model.Marks`."""
+
+    majority_share: float = 1.0
+    margin: float = 1.0
+
+
 class OutcomeRow(msgspec.Struct, frozen=True):
     """The fields of an outcome that statistics need; `kind` says which of the others are there."""
 
@@ -49,6 +56,8 @@ class OutcomeRow(msgspec.Struct, frozen=True):
     reason: str | None = None
     scores: dict[str, float] = {}
     votes: tuple[VoteRow, ...] = ()
+    marks: MarksRow | None = None
+    raw_confidence: float | None = None
     strategy: str = ""
     spec: str = ""
     simulated: bool = False
@@ -65,6 +74,8 @@ class OutcomeRow(msgspec.Struct, frozen=True):
         """Why there is no verdict: "undecided: unparsed", "failed: timeout"; None if there is."""
         if self.kind == "verdict":
             return None
+        if self.kind == "scored":
+            return "scored: a single answer"
         return f"{self.kind}: {self.why or self.reason or 'no reason given'}"
 
 

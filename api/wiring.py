@@ -36,7 +36,7 @@ from dikast.presets import judge_table, shorthand
 from dikast.providers import BuiltProvider, ReplaySettings, SimulatedSettings, TruthTable
 from dikast.providers.simulate_server import SimulateServer, start
 from dikast.sinks import FanoutSink, JsonlSink, OutputScan
-from dikast.strategies import PromptTemplate, Rubric, StrategyConfig
+from dikast.strategies import Calibration, PromptTemplate, Rubric, StrategyConfig
 from dikast.toml_check import nearest, read_table
 
 STORE_NAME = "dikast-calls.sqlite"
@@ -246,12 +246,16 @@ def build_strategy(settings: Settings) -> Any:
             str(beside) if name.endswith(".toml") and beside.exists() else name
         )
 
+    def load_calibration(name: str) -> Calibration:
+        return strategies.load_calibration(str(settings.base_dir / name))
+
     return strategies.build(
         settings.strategy,
         judges_in(settings),
         seed=settings.run.seed,
         template_loader=load,
         rubric_loader=load_rubric,
+        calibration_loader=load_calibration,
     )
 
 

@@ -27,14 +27,14 @@ class Flaw(NamedTuple):
     message: str
 
 
-class RawRow(NamedTuple):
+class Item(NamedTuple):
     """A row as bytes (or a flaw) and its one-based number: the line, or the place in an array."""
 
     number: int
     raw: bytes | Flaw
 
 
-def read_items(read: Read, *, row_bytes_max: int, file: str) -> Iterator[list[RawRow]]:
+def read_items(read: Read, *, row_bytes_max: int, file: str) -> Iterator[list[Item]]:
     """Rows in lists, one for each chunk that was read. Blank lines are left out, but counted.
 
     Args:
@@ -50,7 +50,7 @@ def read_items(read: Read, *, row_bytes_max: int, file: str) -> Iterator[list[Ra
     head = b""
     for chunk in chunks:  # enough to see a byte order mark and the first character
         if isinstance(chunk, Flaw):
-            yield [RawRow(1, chunk)]
+            yield [Item(1, chunk)]
             return
         head += chunk
         if len(head) > len(_BOM) and head.removeprefix(_BOM).lstrip():
@@ -63,7 +63,7 @@ def read_items(read: Read, *, row_bytes_max: int, file: str) -> Iterator[list[Ra
     yield splitter.feed(head)
     for chunk in chunks:
         if isinstance(chunk, Flaw):
-            yield [*splitter.cut_off(), RawRow(splitter.number + 1, chunk)]
+            yield [*splitter.cut_off(), Item(splitter.number + 1, chunk)]
             return
         if items := splitter.feed(chunk):
             yield items
@@ -144,13 +144,13 @@ class _Lines:
         self._overlong = False
         self.number = 0
 
-    def feed(self, chunk: bytes) -> list[RawRow]:
+    def feed(self, chunk: bytes) -> list[Item]:
         lines = chunk.split(b"\n")
         if len(lines) == 1:
             self._hold(chunk)
             return []
         last = lines.pop()
-        items: list[RawRow] = []
+        items: list[Item] = []
         self._hold(lines[0])
         self._end(items)
         number = self.number
@@ -158,18 +158,18 @@ class _Lines:
             number += 1
             if line and not line.isspace():
                 over = len(line) > self._max
-                items.append(RawRow(number, self._too_long() if over else line))
+                items.append(Item(number, self._too_long() if over else line))
         self.number = number
         self._hold(last)
         return items
 
-    def finish(self) -> list[RawRow]:
-        items: list[RawRow] = []
+    def finish(self) -> list[Item]:
+        items: list[Item] = []
         if self._parts or self._overlong:
             self._end(items)
         return items
 
-    def cut_off(self) -> list[RawRow]:
+    def cut_off(self) -> list[Item]:
         """A line that the input broke off in is not a row."""
         return []
 
@@ -181,13 +181,13 @@ class _Lines:
         elif part:
             self._parts.append(part)
 
-    def _end(self, items: list[RawRow]) -> None:
+    def _end(self, items: list[Item]) -> None:
         self.number += 1
         line = b"".join(self._parts)
         if self._overlong:
-            items.append(RawRow(self.number, self._too_long()))
+            items.append(Item(self.number, self._too_long()))
         elif line and not line.isspace():
-            items.append(RawRow(self.number, line))
+            items.append(Item(self.number, line))
         self._parts, self._held, self._overlong = [], 0, False
 
     def _too_long(self) -> Flaw:
@@ -211,8 +211,8 @@ class _Elements:
         self._overlong = False
         self.number = 0
 
-    def feed(self, chunk: bytes) -> list[RawRow]:
-        items: list[RawRow] = []
+    def feed(self, chunk: bytes) -> list[Item]:
+        items: list[Item] = []
         if self._closed:
             self._buffer += chunk.strip()[:1]
             return items
@@ -226,7 +226,7 @@ class _Elements:
             self._buffer, self._at = b"", int(escape)
         return items
 
-    def _scan(self, items: list[RawRow]) -> int:
+    def _scan(self, items: list[Item]) -> int:
         """Look at every bracket, comma and quote once; the start of what is not yet a row."""
         buffer, at, start = self._buffer, self._at, 0
         while True:
@@ -255,26 +255,24 @@ class _Elements:
                 self._take(buffer[start : at - 1], items)
                 start = at
 
-    def finish(self) -> list[RawRow]:
+    def finish(self) -> list[Item]:
         if self._closed:
             if self._buffer:
-                return [
-                    RawRow(self.number + 1, Flaw("something follows the end of the JSON array"))
-                ]
+                return [Item(self.number + 1, Flaw("something follows the end of the JSON array"))]
             return []
-        return [RawRow(self.number + 1, Flaw("the JSON array has no end: the file was cut off"))]
+        return [Item(self.number + 1, Flaw("the JSON array has no end: the file was cut off"))]
 
-    def cut_off(self) -> list[RawRow]:
+    def cut_off(self) -> list[Item]:
         """An element that the input broke off in is not a row."""
         return []
 
-    def _take(self, raw: bytes, items: list[RawRow]) -> None:
+    def _take(self, raw: bytes, items: list[Item]) -> None:
         if not raw.strip() and not self._overlong:
             return
         self.number += 1
         if self._overlong or len(raw) > self._max:
             self._overlong = False
             flaw = Flaw(f"the row is longer than {self._max:,} bytes, the most that is read")
-            items.append(RawRow(self.number, flaw))
+            items.append(Item(self.number, flaw))
         else:
-            items.append(RawRow(self.number, raw))
+            items.append(Item(self.number, raw))

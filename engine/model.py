@@ -307,9 +307,9 @@ class Marks(Record, frozen=True):
     `excluded` were kept from voting by a rule, `spared` were not asked because the result could
     no longer change. `stopped` says how sure that was: "exact", or "risk" with the probability
     `risk` that the full vote has another result. `entropy_bits` is the Shannon entropy of the
-    shares of A, B and tie, 0 to 1.585. `majority_share` is the share of the most common pick and `margin` its lead over the
-    next. `spread` is the standard deviation of the votes with A = 1, tie = 0, B = -1, 0 to 1.
-    `stability` is the share of the most common result among all that were asked, where no
+    shares of A, B and tie, 0 to 1.585. `majority_share` is the share of the most common pick and
+    `margin` its lead over the next. `spread` is the standard deviation of the votes with A = 1,
+    tie = 0, B = -1, 0 to 1. `stability` is the share of the most common result among all that were asked, where no
     verdict is a result of its own. `level`: the tie stands because the votes cancel out.
     `score_spread` is the standard deviation of each dimension's scores.
     """

@@ -19,7 +19,8 @@ import msgspec
 
 from dikast.engine.errors import InputError
 from dikast.engine.formats import detect, format_named, map_rows
-from dikast.engine.lines import Flaw, RawRow, Read, read_items
+from dikast.engine.lines import Flaw, Read, read_items
+from dikast.engine.lines import Item as RawRow
 from dikast.engine.model import BadRow, Item, Pair, Row, Subject
 from dikast.engine.text import scrub
 

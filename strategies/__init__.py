@@ -5,6 +5,8 @@ knows a provider, a sink, a file format of pairs, or the time.
 """
 
 from dikast.strategies.aggregate import RULES, Rule
+from dikast.strategies.calibrated import Calibrated, calibrated
+from dikast.strategies.calibration_file import Calibration, load_calibration
 from dikast.strategies.cascade import DOUBTS, Cascade, Doubt, cascade
 from dikast.strategies.committee import Committee, Member, committee
 from dikast.strategies.counting import calls_range
@@ -14,9 +16,11 @@ from dikast.strategies.factory import (
     KINDS,
     MANY,
     PRESETS,
+    CalibratedConfig,
     CascadeConfig,
     CommitteeConfig,
     EarlyStopConfig,
+    LengthGuardConfig,
     MemberConfig,
     PairwiseConfig,
     RepeatConfig,
@@ -29,6 +33,7 @@ from dikast.strategies.factory import (
     preset,
     templates_of,
 )
+from dikast.strategies.length_guard import LengthGuarded, length_guard
 from dikast.strategies.pairwise import OrderRule, Pairwise, order_of
 from dikast.strategies.prompts import (
     PromptTemplate,
@@ -77,6 +82,9 @@ __all__ = [
     "RULES",
     "Answered",
     "Band",
+    "Calibrated",
+    "CalibratedConfig",
+    "Calibration",
     "Cascade",
     "CascadeConfig",
     "Committee",
@@ -86,6 +94,8 @@ __all__ = [
     "EarlyStop",
     "EarlyStopConfig",
     "JsonReader",
+    "LengthGuardConfig",
+    "LengthGuarded",
     "LetterReader",
     "MarkerReader",
     "Member",
@@ -113,6 +123,7 @@ __all__ = [
     "SwapConfig",
     "TemplateLoader",
     "build",
+    "calibrated",
     "calls_range",
     "cascade",
     "committee",
@@ -121,6 +132,8 @@ __all__ = [
     "format_instruction",
     "json_schema",
     "judges_of",
+    "length_guard",
+    "load_calibration",
     "load_rubric",
     "load_template",
     "nodes_of",

@@ -13,9 +13,12 @@ from dikast.engine.errors import ConfigError
 from dikast.engine.model import Judge
 from dikast.engine.ports import Strategy
 from dikast.strategies.aggregate import Rule
+from dikast.strategies.calibrated import calibrated
+from dikast.strategies.calibration_file import CalibrationLoader, load_calibration
 from dikast.strategies.cascade import ESCALATE_WHEN, Doubt, cascade
 from dikast.strategies.committee import Committee, Member, committee
 from dikast.strategies.early_stop import early_stop
+from dikast.strategies.length_guard import length_guard
 from dikast.strategies.names import explain, nearest
 from dikast.strategies.node import Node
 from dikast.strategies.pairwise import DecideBy, OrderRule, Pairwise
@@ -173,6 +176,45 @@ class EarlyStopConfig(Node, frozen=True, kw_only=True, tag="early_stop"):
         return (self.inner,)
 
 
+class CalibratedConfig(Node, frozen=True, kw_only=True, tag="calibrated"):
+    """`kind = "calibrated"`: the strategy `inner`, its confidence made a chance of agreement.
+
+    `calibration` is the path of a file of `dikast calibrate`, fitted on outcomes of `inner`. With
+    `abstain_below` (0 to 1) a pair whose calibrated confidence is lower is undecided, "abstained".
+    `allow_other_spec` takes a calibration of another strategy, too.
+    """
+
+    inner: "StrategyConfig"
+    calibration: str
+    abstain_below: float | None = None
+    allow_other_spec: bool = False
+
+    def children(self) -> tuple[Node, ...]:
+        """The strategy inside."""
+        return (self.inner,)
+
+    def needs(self) -> tuple[str, ...]:
+        """Its file."""
+        return (f"the calibration {self.calibration}",)
+
+
+class LengthGuardConfig(Node, frozen=True, kw_only=True, tag="length_guard"):
+    """`kind = "length_guard"`: the strategy `inner`, told that length is no criterion, or not.
+
+    `clause`: the prompt says that length is no criterion (true, default) or does not (false; works
+    on prompts of dikast). `strip` takes greetings, self-references and closing offers out of the
+    answers before they are shown, and records what it took.
+    """
+
+    inner: "StrategyConfig"
+    clause: bool = True
+    strip: bool = False
+
+    def children(self) -> tuple[Node, ...]:
+        """The strategy inside."""
+        return (self.inner,)
+
+
 # msgspec resolves the forward reference by name, which needs typing.Union at run time.
 StrategyConfig = Union[  # noqa: UP007
     PairwiseConfig,
@@ -182,6 +224,8 @@ StrategyConfig = Union[  # noqa: UP007
     RepeatConfig,
     CascadeConfig,
     EarlyStopConfig,
+    CalibratedConfig,
+    LengthGuardConfig,
 ]
 
 KINDS = tuple(str(each.__struct_config__.tag) for each in get_args(StrategyConfig))
@@ -282,6 +326,7 @@ def build(
     seed: int,
     template_loader: TemplateLoader = load_template,
     rubric_loader: RubricLoader = load_rubric,
+    calibration_loader: CalibrationLoader = load_calibration,
 ) -> Strategy:
     """Make the strategy that a tree describes.
 
@@ -291,11 +336,12 @@ def build(
         seed: the run's seed; decides orders and fences.
         template_loader: finds a template by its name.
         rubric_loader: finds a rubric by its name.
+        calibration_loader: reads a calibration by its path.
 
     Raises:
         ConfigError: an unknown judge or template, or a tree that cannot work.
     """
-    maker = _Maker(judges, seed, template_loader, rubric_loader)
+    maker = _Maker(judges, seed, template_loader, rubric_loader, calibration_loader)
     return maker.make(config)
 
 
@@ -308,11 +354,13 @@ class _Maker:
         seed: int,
         loader: TemplateLoader,
         rubric_loader: RubricLoader,
+        calibration_loader: CalibrationLoader,
     ) -> None:
         self._judges = judges
         self._seed = seed
         self._loader = loader
         self._rubric_loader = rubric_loader
+        self._calibration_loader = calibration_loader
 
     def make(self, config: StrategyConfig) -> Strategy:
         if isinstance(config, PairwiseConfig):
@@ -336,6 +384,15 @@ class _Maker:
                 config.escalate_when,
                 config.margin_below,
             )
+        if isinstance(config, CalibratedConfig):
+            return calibrated(
+                self.make(config.inner),
+                self._calibration_loader(config.calibration),
+                config.abstain_below,
+                allow_other_spec=config.allow_other_spec,
+            )
+        if isinstance(config, LengthGuardConfig):
+            return length_guard(self.make(config.inner), clause=config.clause, strip=config.strip)
         return self._early_stop(config)
 
     def _judge(self, name: str) -> Judge:
