@@ -14,6 +14,7 @@ from scipy import optimize, special
 Floats = npt.NDArray[np.float64]
 Method = Literal["isotonic", "platt"]
 BINS: Final = 10
+_PLACES: Final = 9  # raw numbers closer than this are equal
 
 
 class Fit(NamedTuple):
@@ -72,7 +73,7 @@ def _isotonic(raw: Floats, agreed: Floats) -> Fit:
     Source: Barlow et al. 1972, Statistical Inference under Order Restrictions (pool adjacent
     violators); Zadrozny and Elkan 2002, KDD (for calibration).
     """
-    x, places, counts = np.unique(raw, return_inverse=True, return_counts=True)
+    x, places, counts = np.unique(raw.round(_PLACES), return_inverse=True, return_counts=True)
     means = np.bincount(places, weights=agreed) / counts
     fitted = optimize.isotonic_regression(means, weights=counts.astype(np.float64)).x
     knots = [(float(at), float(value)) for at, value in zip(x, fitted, strict=True)]
@@ -158,4 +159,4 @@ def cross_validate(
 
 
 def _expit(value: Floats) -> Floats:
-    return cast(Floats, special.expit(value))
+    return special.expit(value)

@@ -132,6 +132,9 @@ def _add_check(commands: Any, shared: Any) -> None:
     )
     _add_choices(command)
     command.add_argument("--offline", action="store_true", help="do not contact the endpoints")
+    command.add_argument(
+        "--rates", metavar="OUT", help="expect calls as in this output, not as assumed"
+    )
     command.add_argument("--json", action="store_true", help="print the findings as JSON on stdout")
 
 

@@ -152,9 +152,17 @@ def _strategy(settings: Settings, choices: Choices, named: Sequence[str]) -> Str
 
 def calls_per_pair(settings: Settings) -> tuple[int, int]:
     """The fewest and the most judge calls that the strategy makes for one pair."""
+    calls = calls_tree(settings)[0].calls
+    return calls.fewest, calls.most
+
+
+def calls_tree(
+    settings: Settings, rates: strategies.Rates = strategies.ASSUMED
+) -> list[strategies.CallsRow]:
+    """The strategy's nodes with their judge calls for one pair; the whole tree's come first."""
     assert settings.strategy is not None
     families = {name: judge.family for name, judge in settings.judges.items()}
-    return strategies.calls_range(settings.strategy, families)
+    return strategies.rows_of(settings.strategy, families, rates)
 
 
 def judges_in(settings: Settings) -> dict[str, Judge]:

@@ -309,9 +309,9 @@ class Marks(Record, frozen=True):
     `risk` that the full vote has another result. `entropy_bits` is the Shannon entropy of the
     shares of A, B and tie, 0 to 1.585. `majority_share` is the share of the most common pick and
     `margin` its lead over the next. `spread` is the standard deviation of the votes with A = 1,
-    tie = 0, B = -1, 0 to 1. `stability` is the share of the most common result among all that were asked, where no
-    verdict is a result of its own. `level`: the tie stands because the votes cancel out.
-    `score_spread` is the standard deviation of each dimension's scores.
+    tie = 0, B = -1, 0 to 1. `stability` is the share of the most common result among all that were
+    asked, where no verdict is a result of its own. `level`: the tie stands because the votes
+    cancel out. `score_spread` is the standard deviation of each dimension's scores.
     """
 
     votes: int

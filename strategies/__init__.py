@@ -9,7 +9,15 @@ from dikast.strategies.calibrated import Calibrated, calibrated
 from dikast.strategies.calibration_file import Calibration, load_calibration
 from dikast.strategies.cascade import DOUBTS, Cascade, Doubt, cascade
 from dikast.strategies.committee import Committee, Member, committee
-from dikast.strategies.counting import calls_range
+from dikast.strategies.counting import (
+    ASSUMED,
+    Calls,
+    Rates,
+    calls_of,
+    calls_range,
+    rows_of,
+)
+from dikast.strategies.counting import Row as CallsRow
 from dikast.strategies.early_stop import EarlyStop, early_stop
 from dikast.strategies.factory import (
     AUTO,
@@ -74,6 +82,7 @@ from dikast.strategies.structured import (
 from dikast.strategies.swap import Swap, swap
 
 __all__ = [
+    "ASSUMED",
     "AUTO",
     "DOUBTS",
     "KINDS",
@@ -85,6 +94,8 @@ __all__ = [
     "Calibrated",
     "CalibratedConfig",
     "Calibration",
+    "Calls",
+    "CallsRow",
     "Cascade",
     "CascadeConfig",
     "Committee",
@@ -104,6 +115,7 @@ __all__ = [
     "Pairwise",
     "PairwiseConfig",
     "PromptTemplate",
+    "Rates",
     "RatingsReader",
     "Read",
     "Reader",
@@ -124,6 +136,7 @@ __all__ = [
     "TemplateLoader",
     "build",
     "calibrated",
+    "calls_of",
     "calls_range",
     "cascade",
     "committee",
@@ -143,6 +156,7 @@ __all__ = [
     "parse_template",
     "preset",
     "repeat",
+    "rows_of",
     "score_record",
     "shipped_rubrics",
     "shipped_templates",

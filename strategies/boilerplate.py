@@ -95,7 +95,7 @@ _PRAISE_ZH = r"(?:这|这真)是(?:一)?个(?:很好|非常好|很棒|有趣|好
 
 _OFFER_EN = (
     r"(?:i )?hope (?:this|that|it) helps(?: you)?(?: out)?"
-    r"|(?:please )?(?:let me know|feel free to (?:ask|reach out|contact me))[^.!?\n]{0,120}"
+    r"|(?:please )?(?:let me know if|feel free to (?:ask|reach out|contact me))[^.!?\n]{0,120}"
     r"|if (?:you(?:'d|’d| would)? |there)[^.!?\n]{0,120}"
     r"(?:let me know|feel free|don(?:'|’)t hesitate|just ask|i(?:'m|’m| am) (?:here|happy))"
     r"[^.!?\n]{0,80}"

@@ -219,6 +219,8 @@ def _lines(paths: list[str], where: str, made: Calibration, sure: Any) -> list[s
     ]
     if made.method == "platt" and made.slope < 0:
         out.append("  warning: the slope is negative: the surer a verdict, the less people agree")
+    if made.method == "isotonic" and made.knots[0][1] == made.knots[-1][1]:
+        out.append(f"  warning: the map is flat: {made.raw} does not tell verdicts apart")
     if made.after.brier >= made.before.brier:
         out.append("  warning: on verdicts not fitted on the map is no better than the number")
     return [*out, f"wrote {where} (hash {made.hash})"]

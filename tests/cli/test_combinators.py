@@ -31,7 +31,7 @@ def test_an_example_says_its_calls_judges_within_them_and_resumes_for_nothing(
     checked = cli("check", "--config", config, "--json")
     assert checked.code == 0
     fewest, most = CALLS[name]
-    assert checked.summary["calls_per_pair"] == {"min": fewest, "max": most}
+    assert checked.summary["calls_per_pair"].items() >= {"min": fewest, "max": most}.items()
     text = f"{fewest} to {most}" if fewest != most else str(most)
     assert f"calls per pair: {text}" in cli("check", "--config", config).out
 
