@@ -109,7 +109,8 @@ def _read(paths: list[str], labels: str | None) -> _Data:
         )
     ((spec, strategy),) = specs.items()
     data = _Data([], [], Counter(), spec, strategy, simulated)
-    for outcome in last.values():
+    # By id, so that the folds do not depend on which outcome was written first.
+    for _, outcome in sorted(last.items()):
         label = _label(outcome, said if labels is not None else None)
         if outcome.missing is not None:
             data.left_out[outcome.missing] += 1

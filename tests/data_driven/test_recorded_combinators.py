@@ -18,7 +18,6 @@ from tests.data_driven.test_recorded_committees import (
 )
 from tests.data_driven.test_recorded_judges import llmbar_pairs, rows
 
-
 METHODS: tuple[Method, ...] = ("isotonic", "platt")
 
 
@@ -72,7 +71,7 @@ async def test_the_agreement_of_recorded_judges_is_no_probability_until_it_is_ca
     for method in METHODS:
         tested = cross_validate(method, confidence, agreed)
         assert tested.before.ece > 0.3
-        assert tested.after.ece < 0.1
+        assert tested.after.ece < tested.before.ece - 0.15
         assert tested.after.brier < tested.before.brier - 0.1
 
 

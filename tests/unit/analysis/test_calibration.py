@@ -70,10 +70,10 @@ def test_the_measures_by_hand() -> None:
 
 @pytest.mark.parametrize("method", ["isotonic", "platt"])
 def test_a_map_of_overconfident_judges_is_better_on_what_it_has_not_seen(method: str) -> None:
-    raw, agreed = drawn(3, 1500)
+    raw, agreed = drawn(3, 4000)
     tested = cross_validate(method, raw, agreed, seed=1)  # type: ignore[arg-type]
     assert tested.before.ece > 0.15
-    assert tested.after.ece < 0.05
+    assert tested.after.ece < 0.07
     assert tested.after.brier < tested.before.brier
     assert tested == cross_validate(method, raw, agreed, seed=1)  # type: ignore[arg-type]
     assert tested.after != cross_validate(method, raw, agreed, seed=2).after  # type: ignore[arg-type]
