@@ -36,9 +36,9 @@ class Rates(Record, frozen=True):
 
     `unparsed` of the answers cannot be read, `failed` of the pairs fail, `tie` of the verdicts are
     ties, in `disagreement` of them the votes or the two orders are not all alike, `low_margin` have
-    a margin below the one asked for. `votes` are the shares of votes like the winner's, against it,
-    for a tie, and of no verdict. `rungs` are the shares of pairs that each rung of a cascade sent
-    on, where they were measured.
+    a margin below 0.5 (whatever a cascade's `margin_below` is). `votes` are the shares of votes
+    like the winner's, against it, for a tie, and of no verdict. `rungs` are the shares of pairs
+    that each rung of a cascade sent on, where they were measured.
     """
 
     unparsed: float = 0.02

@@ -140,7 +140,7 @@ def _basis(measured: Measured | None, rates: Rates) -> list[str]:
     like, against, tie, none = rates.votes
     out = [
         f"  expected calls rest on rates ({where}): unparsed {rates.unparsed:.1%}, tie "
-        f"{rates.tie:.1%}, disagreement {rates.disagreement:.1%}, low margin "
+        f"{rates.tie:.1%}, disagreement {rates.disagreement:.1%}, margin below 0.5 "
         f"{rates.low_margin:.1%}, failed {rates.failed:.1%}; of the votes {like:.1%} as the "
         f"winner's, {against:.1%} against it, {tie:.1%} tie, {none:.1%} none"
     ]

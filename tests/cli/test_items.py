@@ -1,5 +1,6 @@
 """Single answers from the command line: scored, resumed, ordered, and refused by a comparison."""
 
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from tests.cli.tools import Cli, rows_of, write_rows
 
 pytestmark = pytest.mark.realtime
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def item(number: int, **more: Any) -> dict[str, Any]:
@@ -73,3 +75,19 @@ def test_items_are_converted_to_items(cli: Cli, tmp_path: Path) -> None:
     assert (row["question"], row["response"], row["model"]) == ("q", "r", "m")
     assert cli("convert", out, "-o", tmp_path / "again.jsonl").code == 0
     assert rows_of(tmp_path / "again.jsonl") == [row]
+
+
+def test_the_example_scores_each_item_three_times_and_takes_the_median(
+    cli: Cli, tmp_path: Path
+) -> None:
+    items = write_rows(tmp_path / "items.jsonl", [item(n) for n in range(30)])
+    out = tmp_path / "out.jsonl"
+    ran = cli("judge", items, "-o", out, "--config", EXAMPLES / "items.toml", "--json")
+    assert ran.code == 0
+    apart = 0
+    for row in rows_of(out):
+        totals = [part["scores"]["total"] for part in row["parts"]]
+        assert row["scores"]["total"] == statistics.median(totals)
+        assert row["calls"] == 3
+        apart += len(set(totals)) > 1
+    assert apart > 5

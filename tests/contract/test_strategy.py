@@ -20,12 +20,14 @@ from dikast.engine.model import (
     flip_winner,
 )
 from dikast.engine.ports import Strategy
-from dikast.strategies import build, preset
+from dikast.strategies import build, length_guard, preset
 
 JUDGES = {"j": Judge(name="j", provider="p", model="m")}
 STRATEGIES: dict[str, Callable[[], Strategy]] = {
-    name: lambda name=name: build(preset(name, "j"), JUDGES, seed=9)  # type: ignore[misc]
+    name: lambda name=name: build(preset(name, "j"), JUDGES, seed=9)
     for name in ("single", "swap", "score")
+} | {
+    "length_guard": lambda: length_guard(build(preset("swap", "j"), JUDGES, seed=9), strip=True),
 }
 PAIRS = [
     Pair(

@@ -55,9 +55,9 @@ def test_an_isotonic_map_by_hand() -> None:
 def test_flat_stretches_keep_their_ends_only() -> None:
     raw = np.linspace(0, 1, 50)
     found = fit("isotonic", raw, np.array([1.0, 0.0] * 25))
-    assert len(found.knots) < 10
-    assert found.knots[0][0] == 0.0
-    assert found.knots[-1][0] == 1.0
+    places = [at for at, _ in found.knots]
+    assert len(places) < 10
+    assert (min(places), max(places)) == (0.0, 1.0)
 
 
 def test_the_measures_by_hand() -> None:
