@@ -18,7 +18,7 @@ from dikast.strategies import RatingsReader, StructuredReader, load_template
 from dikast.strategies.numbers import read_number
 from dikast.strategies.ratings import read_ratings
 from dikast.strategies.reader import compile_ratings
-from tests.data_driven.test_recorded_judges import rows
+from tests.data_driven.replayed import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"
