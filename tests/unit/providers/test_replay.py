@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dikast.engine.errors import ConfigError, ProviderError
-from dikast.engine.model import Call, Judge, Params
+from dikast.engine.model import Call, Judge, Params, TokenLogprob
 from dikast.providers.replay import ReplayProvider, ReplaySettings, find_files
 
 ROWS: list[dict[str, Any]] = [
@@ -171,7 +171,7 @@ async def test_recorded_token_probabilities_are_served_to_a_judge_that_asks_for_
     asked = (await provider.complete(call_for(params=Params(logprobs=True)))).completion
     plain = (await provider.complete(call_for())).completion
     assert asked.logprobs is not None
-    assert msgspec.to_builtins(asked.logprobs) == tokens
+    assert msgspec.convert(tokens, tuple[TokenLogprob, ...]) == asked.logprobs
     assert plain.logprobs is None
 
 
