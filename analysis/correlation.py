@@ -147,7 +147,8 @@ def _resampled(
     rng = np.random.default_rng(seed)
     drawn: list[list[float]] = [[] for _ in _KINDS]
     for _ in range(draws):
-        rows = np.concatenate([members[code] for code in rng.integers(0, count, count)])
+        picked: list[int] = rng.integers(0, count, count).tolist()
+        rows = np.concatenate([members[code] for code in picked])
         if _missing(x[rows], y[rows]) is None:
             for values, kind in zip(drawn, _KINDS, strict=True):
                 values.append(kind(x[rows], y[rows]))

@@ -27,6 +27,14 @@ from dikast.strategies.factory import (
     parse_strategy,
     preset,
     templates_of,
+    with_weights,
+)
+from dikast.strategies.measured import (
+    MeasuredMember,
+    MeasuredWeights,
+    WeightsLoader,
+    load_weights,
+    measured_weights,
 )
 from dikast.strategies.pairwise import OrderRule, Pairwise, order_of
 from dikast.strategies.prompts import (
@@ -87,6 +95,8 @@ __all__ = [
     "JsonReader",
     "LetterReader",
     "MarkerReader",
+    "MeasuredMember",
+    "MeasuredWeights",
     "Member",
     "MemberConfig",
     "OrderRule",
@@ -111,6 +121,7 @@ __all__ = [
     "Swap",
     "SwapConfig",
     "TemplateLoader",
+    "WeightsLoader",
     "build",
     "calls_range",
     "cascade",
@@ -122,6 +133,8 @@ __all__ = [
     "judges_of",
     "load_rubric",
     "load_template",
+    "load_weights",
+    "measured_weights",
     "order_of",
     "parse_rubric",
     "parse_strategy",
@@ -133,4 +146,5 @@ __all__ = [
     "shipped_templates",
     "swap",
     "templates_of",
+    "with_weights",
 ]

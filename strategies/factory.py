@@ -4,6 +4,7 @@ Off the journey: runs once, before the first pair. Every kind is named here and 
 nothing registers itself. Knows judges by name and templates through a loader, no provider.
 """
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union, cast, get_args
 
@@ -14,8 +15,9 @@ from dikast.engine.model import Judge
 from dikast.engine.ports import Strategy
 from dikast.strategies.aggregate import Rule
 from dikast.strategies.cascade import ESCALATE_WHEN, Doubt, cascade
-from dikast.strategies.committee import Committee, Member, committee
+from dikast.strategies.committee import Committee, Member, committee, distinct
 from dikast.strategies.early_stop import early_stop
+from dikast.strategies.measured import WeightsLoader, load_weights, matched
 from dikast.strategies.names import explain, nearest
 from dikast.strategies.node import Node
 from dikast.strategies.pairwise import DecideBy, OrderRule, Pairwise
@@ -77,7 +79,8 @@ class CommitteeConfig(Node, frozen=True, kw_only=True, tag="committee"):
     "median", "mean", "trimmed_mean" or "weighted". `quorum` is how many must give a verdict;
     absent: more than half. `trim` is the share that "trimmed_mean" cuts off at each end. `band`
     is how far from 0 a mean or median must be to be no tie. With `exclude_own_family` no judge
-    votes on an answer of a model of its own family, where the families are known.
+    votes on an answer of a model of its own family, where the families are known. `weights` is
+    the path of a file that `dikast weights` wrote: measured weights for rule = "weighted".
     """
 
     judges: tuple[str, ...] = ()
@@ -88,6 +91,7 @@ class CommitteeConfig(Node, frozen=True, kw_only=True, tag="committee"):
     trim: float = 0.2
     band: float = 0.0
     exclude_own_family: bool = True
+    weights: str | None = None
 
     def seated(self) -> tuple[MemberConfig, ...]:
         """Every member: the listed judges in both orders, then `members`."""
@@ -242,6 +246,7 @@ def build(
     seed: int,
     template_loader: TemplateLoader = load_template,
     rubric_loader: RubricLoader = load_rubric,
+    weights_loader: WeightsLoader = load_weights,
 ) -> Strategy:
     """Make the strategy that a tree describes.
 
@@ -251,11 +256,12 @@ def build(
         seed: the run's seed; decides orders and fences.
         template_loader: finds a template by its name.
         rubric_loader: finds a rubric by its name.
+        weights_loader: reads a file of measured weights.
 
     Raises:
         ConfigError: an unknown judge or template, or a tree that cannot work.
     """
-    maker = _Maker(judges, seed, template_loader, rubric_loader)
+    maker = _Maker(judges, seed, template_loader, rubric_loader, weights_loader)
     return maker.make(config)
 
 
@@ -268,11 +274,13 @@ class _Maker:
         seed: int,
         loader: TemplateLoader,
         rubric_loader: RubricLoader,
+        weights_loader: WeightsLoader,
     ) -> None:
         self._judges = judges
         self._seed = seed
         self._loader = loader
         self._rubric_loader = rubric_loader
+        self._weights_loader = weights_loader
 
     def make(self, config: StrategyConfig) -> Strategy:
         if isinstance(config, PairwiseConfig):
@@ -326,6 +334,7 @@ class _Maker:
         return swap(self.make(config.inner))
 
     def _committee(self, config: CommitteeConfig) -> Committee:
+        config, measured = _weighed(config, self._weights_loader)
         members = [
             Member(
                 strategy=self.make(each.strategy),
@@ -342,6 +351,7 @@ class _Maker:
             config.exclude_own_family,
             trim=config.trim,
             band=config.band,
+            measured=measured,
         )
 
     def _repeat(self, config: RepeatConfig) -> Repeat:
@@ -367,6 +377,56 @@ class _Maker:
         """The family of a member's judges, where they are all of one."""
         families = {self._judges[name].family for name in judges_of(config) if name in self._judges}
         return families.pop() if len(families) == 1 else None
+
+
+def with_weights(
+    config: StrategyConfig, weights_loader: WeightsLoader = load_weights
+) -> StrategyConfig:
+    """The tree with every measured weight written out, and without the members that weigh nothing.
+
+    So a tree can be shown, and its calls counted, as it will judge; `build` does the same.
+
+    Raises:
+        ConfigError: a file cannot be read, or does not fit its committee.
+    """
+    if isinstance(config, SwapConfig | RepeatConfig | EarlyStopConfig):
+        inner = with_weights(config.inner, weights_loader)
+        return config if inner is config.inner else msgspec.structs.replace(config, inner=inner)
+    if isinstance(config, CascadeConfig):
+        rungs = tuple(with_weights(rung, weights_loader) for rung in config.rungs)
+        same = all(map(operator.is_, rungs, config.rungs))
+        return config if same else msgspec.structs.replace(config, rungs=rungs)
+    if not isinstance(config, CommitteeConfig):
+        return config
+    below = [with_weights(each.strategy, weights_loader) for each in config.seated()]
+    if any(new is not old.strategy for new, old in zip(below, config.seated(), strict=True)):
+        members = tuple(
+            msgspec.structs.replace(old, strategy=new)
+            for new, old in zip(below, config.seated(), strict=True)
+        )
+        config = msgspec.structs.replace(config, judges=(), members=members)
+    return _weighed(config, weights_loader)[0]
+
+
+def _weighed(config: CommitteeConfig, loader: WeightsLoader) -> tuple[CommitteeConfig, str | None]:
+    """The committee with its measured weights written out, and their hash."""
+    if config.weights is None:
+        return config, None
+    if config.rule != "weighted":
+        raise ConfigError(
+            f"committee: weights have no effect under rule = {config.rule!r}; use rule = "
+            "'weighted', or leave weights out"
+        )
+    measured = loader(config.weights)
+    seated = config.seated()
+    names = distinct([each.name or "+".join(judges_of(each.strategy)) for each in seated])
+    weights = matched(names, [each.weight for each in seated], measured, config.weights)
+    members = tuple(
+        msgspec.structs.replace(each, name=name, weight=weight)
+        for each, name, weight in zip(seated, names, weights, strict=True)
+        if weight > 0
+    )
+    return msgspec.structs.replace(config, judges=(), members=members), measured.hash
 
 
 def judges_of(config: StrategyConfig) -> list[str]:

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from bench.recorded import labelled_pairs, rows
 from dikast.engine.model import Outcome, Undecided, Verdict
-from tests.data_driven.replayed import labelled_pairs, rows
 from tests.data_driven.test_recorded_judges import (
     TEMPLATES,
     Picks,

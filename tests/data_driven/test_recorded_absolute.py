@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from bench.recorded import reference, rows
 from dikast.analysis.correlation import Correlations, correlations
 from dikast.config import parse_settings
 from dikast.engine.model import Pair, Verdict
 from dikast.engine.sources import IterableSource
 from dikast.sinks import MemorySink
 from dikast.wiring import build_engine
-from tests.data_driven.replayed import reference, rows
 
 SETS = ("topical_chat", "sfhot", "sfres", "qags_cnndm", "qags_xsum")
 HIGHEST = 4

@@ -10,48 +10,28 @@ from pathlib import Path
 import pytest
 from sklearn.metrics import cohen_kappa_score  # type: ignore[import-untyped]
 
-from dikast.engine.model import Pair
-from tests.data_driven.replayed import (
+from bench.recorded import (
+    LLMBAR_JUDGES,
+    LLMBAR_PROMPTS,
     Played,
     Recorded,
     both_orders,
     configuration,
     labelled_pairs,
+    llmbar,
     panel,
     play,
     reference,
     rows,
     single,
 )
+from dikast.engine.model import Pair
 
-# By the name in the configuration: the recorded name, and the file.
-JUDGES = {
-    "falcon": ("falcon-180b-chat", "llmbar__falcon"),
-    "chatgpt-0301": ("gpt-3.5-turbo-0301", "llmbar__chatgpt_0301"),
-    "chatgpt": ("gpt-3.5-turbo-0613", "llmbar__chatgpt"),
-    "gpt-4": ("gpt-4 (2023, Azure/OpenAI)", "llmbar__gpt_4"),
-    "llama2": ("llama-2-70b-chat", "llmbar__llama2"),
-    "palm2": ("palm2-text-bison-001", "llmbar__palm2"),
-}
 COMMITTEES = {
-    "committee:all_six": tuple(JUDGES),
-    "committee:without_gpt4": tuple(name for name in JUDGES if name != "gpt-4"),
+    "committee:all_six": tuple(LLMBAR_JUDGES),
+    "committee:without_gpt4": tuple(name for name in LLMBAR_JUDGES if name != "gpt-4"),
     "committee:gpt4_chatgpt_palm2": ("chatgpt", "gpt-4", "palm2"),
 }
-TEMPLATES = ("Vanilla", "CoT", "Metrics_Reference")
-
-
-def llmbar(data: Path, kind: str) -> dict[str, Recorded]:
-    """All six judges under one of LLMBar's prompts, each read as when it was recorded."""
-    return {
-        name: Recorded(
-            file=data / "judge_outputs" / f"{file}.jsonl.gz",
-            model=model,
-            template=f"llmbar/{kind}",
-            reader="llmbar-reasoned" if kind == "CoT" and name != "palm2" else "llmbar-short",
-        )
-        for name, (model, file) in JUDGES.items()
-    }
 
 
 def shares(winners: list[str], pairs: list[Pair]) -> dict[str, float]:
@@ -77,7 +57,7 @@ def by_subset(data: Path) -> tuple[list[Pair], dict[str, list[Pair]]]:
     return list(pairs.values()), groups
 
 
-@pytest.mark.parametrize("kind", TEMPLATES)
+@pytest.mark.parametrize("kind", LLMBAR_PROMPTS)
 async def test_every_judge_alone_and_every_kappa_equal_the_reference(data: Path, kind: str) -> None:
     expected = reference(data, "llmbar_committee")["results"][kind]
     pairs, groups = by_subset(data)
@@ -101,7 +81,7 @@ async def test_every_judge_alone_and_every_kappa_equal_the_reference(data: Path,
 
 
 @pytest.mark.parametrize("who", COMMITTEES)
-@pytest.mark.parametrize("kind", TEMPLATES)
+@pytest.mark.parametrize("kind", LLMBAR_PROMPTS)
 async def test_every_llmbar_committee_equals_the_reference(data: Path, kind: str, who: str) -> None:
     expected = reference(data, "llmbar_committee")["results"][kind]
     pairs, groups = by_subset(data)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bench.recorded import labelled_pairs, rows
 from dikast.engine.model import Judge, Order, Pair, Undecided, Verdict
 from dikast.engine.run import Engine
 from dikast.engine.sources import IterableSource
@@ -18,7 +19,6 @@ from dikast.providers import ReplayProvider, ReplaySettings
 from dikast.providers.replay import find_files
 from dikast.sinks import MemorySink
 from dikast.strategies import Pairwise, PromptTemplate, load_template, parse_template, swap
-from tests.data_driven.replayed import labelled_pairs, rows
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "examples" / "templates"
 LLMBAR = (

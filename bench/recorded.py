@@ -1,7 +1,8 @@
 """Recorded judges played back through the product: configuration, engine, gateway, replay provider.
 
 What a figure is computed on went the way of a paid run: a `[strategy]` table as a user writes it,
-every call through the gateway, every outcome out of the sink. Only the words are recorded.
+every call through the gateway, every outcome out of the sink. Only the words are recorded. The
+reports beside this file and the tests of recorded figures share it.
 """
 
 import gzip
@@ -17,7 +18,7 @@ from dikast.engine.sources import IterableSource
 from dikast.sinks import MemorySink
 from dikast.wiring import build_engine
 
-TEMPLATES = Path(__file__).resolve().parents[2] / "examples" / "templates"
+TEMPLATES = Path(__file__).resolve().parents[1] / "examples" / "templates"
 
 
 class Recorded(NamedTuple):
@@ -128,3 +129,28 @@ def labelled_pairs(data: Path, name: str) -> tuple[dict[str, Pair], dict[str, st
         )
         subsets[row["id"]] = row["subset"]
     return pairs, subsets
+
+
+# By the name in a configuration: the name under which it was recorded, and the file.
+LLMBAR_JUDGES = {
+    "falcon": ("falcon-180b-chat", "llmbar__falcon"),
+    "chatgpt-0301": ("gpt-3.5-turbo-0301", "llmbar__chatgpt_0301"),
+    "chatgpt": ("gpt-3.5-turbo-0613", "llmbar__chatgpt"),
+    "gpt-4": ("gpt-4 (2023, Azure/OpenAI)", "llmbar__gpt_4"),
+    "llama2": ("llama-2-70b-chat", "llmbar__llama2"),
+    "palm2": ("palm2-text-bison-001", "llmbar__palm2"),
+}
+LLMBAR_PROMPTS = ("Vanilla", "CoT", "Metrics_Reference")
+
+
+def llmbar(data: Path, kind: str) -> dict[str, Recorded]:
+    """LLMBar's six judges under one of its prompts, each read as when it was recorded."""
+    return {
+        name: Recorded(
+            file=data / "judge_outputs" / f"{file}.jsonl.gz",
+            model=model,
+            template=f"llmbar/{kind}",
+            reader="llmbar-reasoned" if kind == "CoT" and name != "palm2" else "llmbar-short",
+        )
+        for name, (model, file) in LLMBAR_JUDGES.items()
+    }
