@@ -17,6 +17,7 @@ import io
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ CASCADES = {
 SUBSETS = ("GPTInst", "GPTOut", "Manual", "Neighbor")
 SALT = "weights-v1:"
 SEED = 0
+LoopFactory = Callable[[], asyncio.AbstractEventLoop] | None
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,9 +96,18 @@ def adversarial(data: Path) -> list[Pair]:
     return [pair for pair in pairs.values() if subsets[pair.id] in SUBSETS]
 
 
-def run(judges: Mapping[str, Recorded], strategy: Mapping[str, Any], pairs: list[Pair]) -> Played:
-    """One run over the pairs."""
-    return asyncio.run(play(configuration(judges, strategy), pairs))
+class Runner:
+    """Plays strategies, each in a loop of its own; `loop_factory` None is asyncio's own."""
+
+    def __init__(self, loop_factory: LoopFactory = None) -> None:
+        self._loop_factory = loop_factory
+
+    def __call__(
+        self, judges: Mapping[str, Recorded], strategy: Mapping[str, Any], pairs: list[Pair]
+    ) -> Played:
+        """One run over the pairs."""
+        with asyncio.Runner(loop_factory=self._loop_factory) as runner:
+            return runner.run(play(configuration(judges, strategy), pairs))
 
 
 def measure(played: Played, folder: Path, name: str) -> Path:
@@ -111,27 +122,27 @@ def measure(played: Played, folder: Path, name: str) -> Path:
     return weights
 
 
-def compare(data: Path, kind: str, folder: Path) -> Comparison:
+def compare(data: Path, kind: str, folder: Path, loop_factory: LoopFactory = None) -> Comparison:
     """All strategies on all adversarial pairs under one prompt; files go into `folder`."""
+    run = Runner(loop_factory)
     pairs = adversarial(data)
     judges = llmbar(data, kind)
     halves = [[pair for pair in pairs if half_of(pair) == half] for half in (0, 1)]
     six = panel(judges, rule="plurality", quorum=1)
     plain = [run(judges, six, half) for half in halves]
     files = [measure(each, folder, f"{kind}-{at}") for at, each in enumerate(plain)]
+
+    def judged_by(tree: Mapping[str, Any], half: int) -> Played:
+        return run(judges, tree, halves[half])
+
     strategies: dict[str, Callable[[int], Played]] = {
-        ALONE: lambda half: _one(judges, halves[half]),
+        ALONE: partial(judged_by, both_orders(BEST, judges[BEST])),
         PLAIN: lambda half: plain[half],
         # Weights of the other half.
-        MEASURED: lambda half: run(
-            judges,
-            panel(judges, rule="weighted", quorum=1, weights=str(files[1 - half])),
-            halves[half],
+        MEASURED: lambda half: judged_by(
+            panel(judges, rule="weighted", quorum=1, weights=str(files[1 - half])), half
         ),
-        **{
-            name: lambda half, names=names: _cascade(judges, names, halves[half])  # type: ignore[misc]
-            for name, names in CASCADES.items()
-        },
+        **{name: partial(judged_by, cascade(judges, names)) for name, names in CASCADES.items()},
     }
     rows: dict[str, Row] = {}
     for name, judged in strategies.items():
@@ -150,14 +161,9 @@ def compare(data: Path, kind: str, folder: Path) -> Comparison:
     )
 
 
-def _one(judges: Mapping[str, Recorded], pairs: list[Pair]) -> Played:
-    return run({BEST: judges[BEST]}, both_orders(BEST, judges[BEST]), pairs)
-
-
-def _cascade(judges: Mapping[str, Recorded], names: Sequence[str], pairs: list[Pair]) -> Played:
-    asked = {name: judges[name] for name in names}
-    rungs = [both_orders(*each) for each in asked.items()]
-    return run(asked, {"kind": "cascade", "rungs": rungs}, pairs)
+def cascade(judges: Mapping[str, Recorded], names: Sequence[str]) -> dict[str, Any]:
+    """A `cascade` node over recorded judges, each in both orders."""
+    return {"kind": "cascade", "rungs": [both_orders(name, judges[name]) for name in names]}
 
 
 def _row(name: str, played: Played, pairs: list[Pair], best: tuple[bool, ...] | None) -> Row:

@@ -17,6 +17,7 @@ from bench.llmbar_committees import (
 )
 from bench.recorded import LLMBAR_PROMPTS, reference
 from dikast.tables import render
+from tests.sim.vloop import VirtualLoop
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "committees.md"
 MOSTLY_WRONG = {"chatgpt", "chatgpt-0301", "llama2"}
@@ -24,7 +25,7 @@ MOSTLY_WRONG = {"chatgpt", "chatgpt-0301", "llama2"}
 
 @pytest.fixture(params=LLMBAR_PROMPTS)
 def found(request: pytest.FixtureRequest, data: Path, tmp_path: Path) -> Comparison:
-    return compare(data, request.param, tmp_path)
+    return compare(data, request.param, tmp_path, VirtualLoop)
 
 
 @pytest.mark.realtime
