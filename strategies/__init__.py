@@ -27,7 +27,6 @@ from dikast.strategies.factory import (
     parse_strategy,
     preset,
     templates_of,
-    with_weights,
 )
 from dikast.strategies.measured import (
     MeasuredMember,
@@ -74,6 +73,7 @@ from dikast.strategies.structured import (
     json_schema,
 )
 from dikast.strategies.swap import Swap, swap
+from dikast.strategies.weighing import with_weights
 
 __all__ = [
     "AUTO",

@@ -4,7 +4,6 @@ Off the journey: runs once, before the first pair. Every kind is named here and 
 nothing registers itself. Knows judges by name and templates through a loader, no provider.
 """
 
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union, cast, get_args
 
@@ -17,7 +16,7 @@ from dikast.strategies.aggregate import Rule
 from dikast.strategies.cascade import ESCALATE_WHEN, Doubt, cascade
 from dikast.strategies.committee import Committee, Member, committee, distinct
 from dikast.strategies.early_stop import early_stop
-from dikast.strategies.measured import WeightsLoader, load_weights, matched
+from dikast.strategies.measured import WeightsLoader, load_weights, weighed
 from dikast.strategies.names import explain, nearest
 from dikast.strategies.node import Node
 from dikast.strategies.pairwise import DecideBy, OrderRule, Pairwise
@@ -334,7 +333,7 @@ class _Maker:
         return swap(self.make(config.inner))
 
     def _committee(self, config: CommitteeConfig) -> Committee:
-        config, measured = _weighed(config, self._weights_loader)
+        seated, measured = seats(config, self._weights_loader)
         members = [
             Member(
                 strategy=self.make(each.strategy),
@@ -342,7 +341,7 @@ class _Maker:
                 family=each.family or self._family(each.strategy),
                 name=each.name,
             )
-            for each in config.seated()
+            for each in seated
         ]
         return committee(
             members,
@@ -379,54 +378,15 @@ class _Maker:
         return families.pop() if len(families) == 1 else None
 
 
-def with_weights(
-    config: StrategyConfig, weights_loader: WeightsLoader = load_weights
-) -> StrategyConfig:
-    """The tree with every measured weight written out, and without the members that weigh nothing.
-
-    So a tree can be shown, and its calls counted, as it will judge; `build` does the same.
-
-    Raises:
-        ConfigError: a file cannot be read, or does not fit its committee.
-    """
-    if isinstance(config, SwapConfig | RepeatConfig | EarlyStopConfig):
-        inner = with_weights(config.inner, weights_loader)
-        return config if inner is config.inner else msgspec.structs.replace(config, inner=inner)
-    if isinstance(config, CascadeConfig):
-        rungs = tuple(with_weights(rung, weights_loader) for rung in config.rungs)
-        same = all(map(operator.is_, rungs, config.rungs))
-        return config if same else msgspec.structs.replace(config, rungs=rungs)
-    if not isinstance(config, CommitteeConfig):
-        return config
-    below = [with_weights(each.strategy, weights_loader) for each in config.seated()]
-    if any(new is not old.strategy for new, old in zip(below, config.seated(), strict=True)):
-        members = tuple(
-            msgspec.structs.replace(old, strategy=new)
-            for new, old in zip(below, config.seated(), strict=True)
-        )
-        config = msgspec.structs.replace(config, judges=(), members=members)
-    return _weighed(config, weights_loader)[0]
-
-
-def _weighed(config: CommitteeConfig, loader: WeightsLoader) -> tuple[CommitteeConfig, str | None]:
-    """The committee with its measured weights written out, and their hash."""
-    if config.weights is None:
-        return config, None
-    if config.rule != "weighted":
-        raise ConfigError(
-            f"committee: weights have no effect under rule = {config.rule!r}; use rule = "
-            "'weighted', or leave weights out"
-        )
-    measured = loader(config.weights)
+def seats(
+    config: CommitteeConfig, loader: WeightsLoader
+) -> tuple[tuple[MemberConfig, ...], str | None]:
+    """Who sits in a committee, with measured weights written out; and the hash of these."""
     seated = config.seated()
+    if config.weights is None:
+        return seated, None
     names = distinct([each.name or "+".join(judges_of(each.strategy)) for each in seated])
-    weights = matched(names, [each.weight for each in seated], measured, config.weights)
-    members = tuple(
-        msgspec.structs.replace(each, name=name, weight=weight)
-        for each, name, weight in zip(seated, names, weights, strict=True)
-        if weight > 0
-    )
-    return msgspec.structs.replace(config, judges=(), members=members), measured.hash
+    return weighed(seated, names, config.rule, loader(config.weights), config.weights)
 
 
 def judges_of(config: StrategyConfig) -> list[str]:

@@ -7,7 +7,7 @@ statistics and no strategy, only names and numbers.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -54,6 +54,7 @@ class MeasuredWeights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     hash: str
 
 
+Seat = TypeVar("Seat", bound=msgspec.Struct)
 WeightsLoader = Callable[[str], MeasuredWeights]
 
 
@@ -129,26 +130,36 @@ def load_weights(path: str) -> MeasuredWeights:
     return weights
 
 
-def matched(
-    names: Sequence[str], written: Sequence[float], measured: MeasuredWeights, path: str
-) -> list[float]:
-    """The measured weight of each member, in the members' order; 0 for one without a vote.
+def weighed(
+    members: Sequence[Seat],
+    names: Sequence[str],
+    rule: str,
+    measured: MeasuredWeights,
+    path: str,
+) -> tuple[tuple[Seat, ...], str]:
+    """The members with their measured weights, without those who have no vote; and the hash.
 
     A measured member that is missing is an error, for the others' weights were meant beside its
-    own; one of weight 0 may be missing.
+    own; one of weight 0 may be missing. So members that were weighed before stay as they are.
 
     Args:
-        names: of the members, distinct.
-        written: weights as the configuration has them; 1 is "nothing said".
+        members: structs with a `name` and a `weight`; a weight of 1 is "nothing said".
+        names: of the members, distinct, as outcomes show them.
+        rule: by which the votes are counted.
         measured: the file's content.
-        path: for messages.
+        path: of the file, for messages.
 
     Raises:
         ConfigError: a member without a measurement, or the reverse; a weight said twice; no
-            member with a vote.
+            member with a vote; a rule that knows no weights.
     """
-    by_name = {each.name: each.weight for each in measured.members}
     where = f"committee: weights {path}"
+    if rule != "weighted":
+        raise ConfigError(
+            f"{where}: have no effect under rule = {rule!r}; use rule = 'weighted', or leave "
+            "weights out"
+        )
+    by_name = {each.name: each.weight for each in measured.members}
     for name in names:
         if name not in by_name:
             raise ConfigError(
@@ -160,16 +171,19 @@ def matched(
                 f"{where}: was measured with member {name!r}, who does not sit in the committee "
                 f"({', '.join(names)}); add it, or fit without it"
             )
-    for name, weight in zip(names, written, strict=True):
-        if weight not in (1, by_name[name]):
+    seated: list[Seat] = []
+    for member, name in zip(members, names, strict=True):
+        written, weight = cast(Any, member).weight, by_name[name]
+        if written not in (1, weight):
             raise ConfigError(
-                f"committee: member {name!r} has weight = {weight} beside measured weights; leave "
+                f"committee: member {name!r} has weight = {written} beside measured weights; leave "
                 "one of the two out"
             )
-    weights = [by_name[name] for name in names]
-    if not any(weights):
+        if weight > 0:
+            seated.append(msgspec.structs.replace(member, name=name, weight=weight))
+    if not seated:
         raise ConfigError(
             f"{where}: no member was right more often than wrong, so none has a vote; use other "
             "judges"
         )
-    return weights
+    return tuple(seated), measured.hash

@@ -157,7 +157,7 @@ def test_the_tree_is_shown_and_counted_as_it_judges() -> None:
             "measured with member 'three', who does not sit in the committee",
         ),
         (tree("one", "two"), measured(one=0.0, two=0.0), "none has a vote"),
-        (tree("one", rule="majority"), measured(one=1.0), "no effect under rule = 'majority'"),
+        (tree("one", rule="majority"), measured(one=1.0), "have no effect under rule = 'majority'"),
         (
             tree(
                 members=[
