@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.cli.conftest import cli as cli
+
 ROOT = Path(__file__).resolve().parents[2]
 OWN_PYTHON = ROOT / ".local-model" / "venv" / "bin" / "python"
 STOP_S = 20
