@@ -143,6 +143,19 @@ LLMBAR_JUDGES = {
 LLMBAR_PROMPTS = ("Vanilla", "CoT", "Metrics_Reference")
 
 
+def llmbar_reader(file: str, template: str) -> str:
+    """The reader by which LLMBar's outputs were recorded (its evaluator configurations).
+
+    Args:
+        file: name of the file of outputs.
+        template: name of the prompt in it, such as "llmbar/CoT".
+    """
+    kind = template.removeprefix("llmbar/")
+    if "palm2" in file or kind not in ("CoT", "Swap", "Swap_CoT"):
+        return "llmbar-short"
+    return "llmbar-comparison" if kind == "Swap" else "llmbar-reasoned"
+
+
 def llmbar(data: Path, kind: str) -> dict[str, Recorded]:
     """LLMBar's six judges under one of its prompts, each read as when it was recorded."""
     return {
@@ -150,7 +163,7 @@ def llmbar(data: Path, kind: str) -> dict[str, Recorded]:
             file=data / "judge_outputs" / f"{file}.jsonl.gz",
             model=model,
             template=f"llmbar/{kind}",
-            reader="llmbar-reasoned" if kind == "CoT" and name != "palm2" else "llmbar-short",
+            reader=llmbar_reader(file, kind),
         )
         for name, (model, file) in LLMBAR_JUDGES.items()
     }

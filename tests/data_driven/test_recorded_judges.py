@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bench.recorded import labelled_pairs, rows
+from bench.recorded import labelled_pairs, llmbar_reader, rows
 from dikast.engine.model import Judge, Order, Pair, Undecided, Verdict
 from dikast.engine.run import Engine
 from dikast.engine.sources import IterableSource
@@ -118,14 +118,6 @@ def figures(judged: list[tuple[Picks, Verdict | Undecided]], pairs: dict[str, Pa
     }
 
 
-def reading_template(file: str, recorded: str) -> PromptTemplate:
-    """The reader by which these outputs were recorded (LLMBar's evaluator configurations)."""
-    kind = recorded.removeprefix("llmbar/")
-    if "palm2" in file or kind not in ("CoT", "Swap", "Swap_CoT"):
-        return template("llmbar-short")
-    return template("llmbar-comparison" if kind == "Swap" else "llmbar-reasoned")
-
-
 async def check_llmbar(data: Path, file: str, prompts: dict[str, PromptTemplate] | None) -> None:
     """Replay one file; `prompts` None means: each template by the reader it was recorded with."""
     name = file.split("__")[0]
@@ -142,7 +134,7 @@ async def check_llmbar(data: Path, file: str, prompts: dict[str, PromptTemplate]
             by_template[row["template"]].append(row)
     assert by_template
     for recorded, records in by_template.items():
-        prompt = prompts["all"] if prompts else reading_template(file, recorded)
+        prompt = prompts["all"] if prompts else template(llmbar_reader(file, recorded))
         judged = await replay(path, records, pairs, prompt)
         assert unlike_recorded(records, judged) == []
         groups: dict[str, list[tuple[Picks, Verdict | Undecided]]] = defaultdict(list)
