@@ -107,7 +107,7 @@ class WeightFitter:
     which, so it neither adds to a weight nor takes from it. Members that err together are not
     independent, and then weights of this kind count one opinion several times.
 
-    Source: Nitzan and Paroush 1982, International Economic Review 23, 289-297 (theorem 1).
+    Source: Nitzan and Paroush 1982, International Economic Review 23, 289-297.
     """
 
     def __init__(self) -> None:

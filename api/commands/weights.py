@@ -132,6 +132,8 @@ def _table(found: MeasuredWeights, fit: "Fit") -> Table:
             3,
             f"not right more often than wrong, so without a vote: {', '.join(silent)}",
         )
+    if len(silent) == len(found.members):
+        notes.append("nobody has a vote: a committee with this file is refused; use other judges")
     title = "measured weights" + (" (simulated judges)" if found.simulated else "")
     return Table(
         title=title,

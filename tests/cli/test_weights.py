@@ -125,6 +125,28 @@ def test_what_cannot_be_measured_is_one_sentence(cli: Cli, tmp_path: Path) -> No
     assert "none.json: cannot be read" in cli("check", "--config", missing).err
 
 
+def test_judges_no_better_than_a_coin_get_no_vote_and_the_command_says_so(
+    cli: Cli, tmp_path: Path
+) -> None:
+    outcomes = [
+        {"kind": "verdict", "id": f"p{k}", "winner": "A", "label": "AB"[k % 2]}
+        | {"strategy": "committee@1", "parts": [{"name": "coin", "pick": "A"}]}
+        for k in range(10)
+    ]
+    said = cli("weights", write_rows(tmp_path / "out.jsonl", outcomes), "-o", tmp_path / "w.json")
+    assert said.code == 0
+    assert "nobody has a vote: a committee with this file is refused" in said.out
+    judges = configured(tmp_path, "coin.toml", 'rule = "weighted"\nweights = "w.json"')
+    judges.write_text(judges.read_text().replace('judges = ["good", "fair", "poor"]', ""))
+    with judges.open("a") as file:
+        file.write(
+            'members = [{ name = "coin", strategy = { kind = "pairwise", judge = "good" } }]'
+        )
+    refused = cli("check", "--config", judges)
+    assert refused.code == 2
+    assert "so none has a vote" in refused.err
+
+
 def test_without_the_statistics_packages_the_command_says_what_to_install(tmp_path: Path) -> None:
     code = (
         "import sys\n"

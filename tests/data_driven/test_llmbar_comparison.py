@@ -16,6 +16,7 @@ from bench.llmbar_committees import (
     table,
 )
 from bench.recorded import LLMBAR_PROMPTS, reference
+from dikast.cli import main
 from dikast.tables import render
 from tests.sim.vloop import VirtualLoop
 
@@ -64,8 +65,21 @@ def test_the_comparison_is_what_the_page_says(found: Comparison, data: Path) -> 
         assert rows[name].calls == 2 * n + rows[name].best_calls
         assert rows[name].best_calls < 2 * n
 
-    # And the page holds this very table.
+    # And the page holds these very tables.
     assert render(table(found), "md") in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.realtime
+def test_the_page_shows_what_the_command_prints(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compare(data, "Vanilla", tmp_path, VirtualLoop)
+    capsys.readouterr()
+    assert main(["weights", str(tmp_path / "Vanilla-0.jsonl"), "-o", str(tmp_path / "w.json")]) == 0
+    # The hash knows from which folder the records came; all before it must be as printed.
+    printed, _, _ = capsys.readouterr().out.rpartition("  hash ")
+    assert "gpt-4" in printed
+    assert printed in PAGE.read_text(encoding="utf-8")
 
 
 def test_no_question_is_on_both_sides_of_the_split(data: Path) -> None:
