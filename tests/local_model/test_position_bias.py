@@ -61,7 +61,7 @@ def judged(cli: Cli, folder: Path, server: LocalServer, name: str, strategy: str
     config.write_text(
         f"strategy = {strategy}\n"
         f'[providers.local]\n{provider}[judges.small]\nprovider = "local"\n'
-        f"model = {json.dumps(server.model)}\nmax_tokens = 1\nlogprobs = true\ntop_logprobs = 20\n"
+        f"model = {json.dumps(server.model)}\nmax_tokens = 4\nlogprobs = true\ntop_logprobs = 20\n"
         f"[run]\nworkers = 1\n"
     )
     source = write_rows(folder / "pairs.jsonl", pairs())
