@@ -50,8 +50,9 @@ class Rater(NamedTuple):
 class WithLabels(msgspec.Struct, frozen=True):
     """One rater against the labels. `labelled` pairs have a label and stand in the rater's file;
     `unjudged` of them have no verdict and are left out (or wrong, by `Report.missing_rule`).
-    `accuracy` is by tie rule. `detectable` is the smallest rise of accuracy (three-way) that so many items can show, at
-    power 0.8; `design_effect` is how much clustering by prompt widens the variance.
+    `accuracy` is by tie rule. `detectable` is the smallest rise of accuracy (three-way) that so
+    many items can show, at power 0.8; `design_effect` is how much clustering by prompt widens
+    the variance.
     """
 
     rater: str

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dikast.analysis import kappa
-from dikast.analysis.intervals import Floats, Interval, Ints, Statistic, share_interval
+from dikast.analysis.intervals import Floats, Interval, Ints, Statistic, ratio, share_interval
 from dikast.analysis.kappa import Coefficient, estimate_of, summed
 from dikast.analysis.ratings import CODE, Codes
 
@@ -68,6 +68,12 @@ class Counting:
             level=self.options.level,
         )
         return Number(n, float(hits.sum() / n), interval)
+
+    def mean(self, values: Floats, clusters: Ints) -> Number:
+        """The mean of the given rows."""
+        if not len(values):
+            return Number(0, None)
+        return self.estimate(np.column_stack([values, np.ones(len(values))]), ratio, clusters)
 
     def estimate(
         self, features: Floats, statistic: Statistic, clusters: Ints, n: int | None = None
