@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dikast.analysis import kappa
-from dikast.analysis.intervals import Floats, Interval, Ints, Statistic, ratio, share_interval
+from dikast.analysis.intervals import (
+    Floats,
+    Interval,
+    Ints,
+    Statistic,
+    ratio,
+    share_interval,
+    wilson,
+)
 from dikast.analysis.kappa import Coefficient, estimate_of, summed
 from dikast.analysis.ratings import CODE, Codes
 
@@ -68,6 +76,10 @@ class Counting:
             level=self.options.level,
         )
         return Number(n, float(hits.sum() / n), interval)
+
+    def hits(self, hits: int, n: int) -> Number:
+        """A share of independent rows, with Wilson's interval."""
+        return Number(n, hits / n, wilson(hits, n, self.options.level)) if n else Number(0, None)
 
     def mean(self, values: Floats, clusters: Ints) -> Number:
         """The mean of the given rows."""

@@ -106,7 +106,7 @@ def tables(report: "BiasReport") -> list[Table]:
     if report.scores:
         made.append(_scores(report))
     if report.noise:
-        made.append(_noise(report))
+        made += _noise(report)
     if report.injection:
         made.append(_injection(report))
     return made
@@ -145,7 +145,7 @@ def _overview(report: "BiasReport") -> Table:
 
 
 def _position(report: "BiasReport") -> list[Table]:
-    made = [_consistency(report.position)]
+    made = _consistency(report.position)
     if any(each.accuracy_mean.n for each in report.position):
         made.append(
             Table(
@@ -184,39 +184,47 @@ def _position(report: "BiasReport") -> list[Table]:
     return made
 
 
-def _consistency(positions: "tuple[Position, ...]") -> Table:
-    rows = tuple(
-        (
-            each.judge,
-            each.asked,
-            each.readable,
-            share(each.strict),
-            share(each.lenient),
-            each.consistent,
-            each.leans_first,
-            each.leans_second,
-            share(each.bias, signed=True),
-            measure(each.kappa),
-        )
-        for each in positions
-    )
-    return Table(
-        "Position: the same pair in both orders",
-        (
-            *("judge", "asked", "readable", "consistent, strict", "consistent, lenient"),
-            *("same", "leans first", "leans second", "bias", "kappa of orders"),
+def _consistency(positions: "tuple[Position, ...]") -> list[Table]:
+    same = Table(
+        "Position: is the verdict the same in both orders?",
+        ("judge", "asked", "readable", "consistent, strict", "consistent, lenient", "kappa"),
+        tuple(
+            (
+                each.judge,
+                each.asked,
+                each.readable,
+                share(each.strict),
+                share(each.lenient),
+                measure(each.kappa),
+            )
+            for each in positions
         ),
-        rows,
         (
             "strict: of all pairs asked in both orders, an unreadable answer is inconsistent; "
-            "lenient: of the readable",
-            "bias: P(answer shown first wins) - 50 %, a tie as half; positive favours the first",
+            "lenient: of the readable; kappa: between the orders",
             *(
                 f"{each.judge}: {each.votes_read:,} of {each.votes_asked:,} votes were readable"
                 for each in positions
             ),
         ),
     )
+    lean = Table(
+        "Position: which side is favoured?",
+        ("judge", "n", "consistent", "leans first", "leans second", "bias to the first"),
+        tuple(
+            (
+                each.judge,
+                each.readable,
+                each.consistent,
+                each.leans_first,
+                each.leans_second,
+                share(each.bias, signed=True),
+            )
+            for each in positions
+        ),
+        ("bias: P(answer shown first wins) - 50 %, a tie as half; 0 is none",),
+    )
+    return [same, lean]
 
 
 def _text(report: "BiasReport") -> list[Table]:
@@ -339,29 +347,32 @@ def _scores(report: "BiasReport") -> Table:
     )
 
 
-def _noise(report: "BiasReport") -> Table:
-    return Table(
+def _noise(report: "BiasReport") -> list[Table]:
+    parts = Table(
         "Noise: repeated questions against real disagreement (variance, A = 1, tie = 0, B = -1)",
-        (
-            *("judge", "cells", "samples", "between pairs", "between orders", "noise"),
-            *("noise share", "modal share", "unanimous"),
-        ),
+        ("judge", "between pairs", "between orders", "noise", "noise share"),
         tuple(
             (
                 each.judge,
-                each.cells,
-                each.samples,
                 measure(each.pair_variance),
                 measure(each.order_variance),
                 measure(each.noise_variance),
                 share(each.noise_share),
-                share(each.modal_share),
-                share(each.unanimous),
             )
+            for each in report.noise
+        ),
+        ("noise share: how much of a single verdict's variance is the judge's own noise",),
+    )
+    repeats = Table(
+        "Noise: the same question again",
+        ("judge", "cells", "samples", "modal share", "unanimous"),
+        tuple(
+            (each.judge, each.cells, each.samples, share(each.modal_share), share(each.unanimous))
             for each in report.noise
         ),
         ("cell: a pair in one order with at least two samples",),
     )
+    return [parts, repeats]
 
 
 def _injection(report: "BiasReport") -> Table:
