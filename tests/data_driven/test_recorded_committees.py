@@ -7,8 +7,8 @@ from collections import defaultdict
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
-from sklearn.metrics import cohen_kappa_score  # type: ignore[import-untyped]
 
 from bench.recorded import (
     LLMBAR_JUDGES,
@@ -25,6 +25,7 @@ from bench.recorded import (
     rows,
     single,
 )
+from dikast.analysis.kappa import cohen, confusion_rows
 from dikast.engine.model import Pair
 
 COMMITTEES = {
@@ -46,6 +47,13 @@ def shares(winners: list[str], pairs: list[Pair]) -> dict[str, float]:
         "wrong": round(100 * (n - correct - tie) / n, 2),
         "tie_half": round(100 * (correct + tie / 2) / n, 2),
     }
+
+
+def kappa(first: list[str], second: list[str]) -> float:
+    """Cohen's kappa of two judges' verdicts, ties among them."""
+    codes = [np.array(["A", "tie", "B"])[:, None] == np.array(each) for each in (first, second)]
+    one, other = (each.argmax(axis=0) for each in codes)
+    return float(cohen(confusion_rows(one, other, 3).sum(axis=0)[None, :])[0])
 
 
 def by_subset(data: Path) -> tuple[list[Pair], dict[str, list[Pair]]]:
@@ -72,7 +80,7 @@ async def test_every_judge_alone_and_every_kappa_equal_the_reference(data: Path,
         for model, said in winners.items():
             assert shares(said, group) == expected[subset][model], (kind, subset, model)
         kappas = {
-            f"{one} | {other}": cohen_kappa_score(winners[one], winners[other])
+            f"{one} | {other}": kappa(winners[one], winners[other])
             for one, other in combinations(winners, 2)
         }
         # The reference is rounded to four places, and 0.28125 may be rounded either way.
