@@ -33,6 +33,25 @@ def test_the_interval_of_pearson_is_scipys() -> None:
     assert (found.low, found.high) == pytest.approx((known.low, known.high))
 
 
+def test_the_intervals_of_spearman_and_kendall_are_those_of_the_paper() -> None:
+    xs, ys = noisy(30, seed=4)
+    found = correlations(xs, ys, level=0.9)
+    assert found.spearman is not None
+    assert found.kendall is not None
+    # 1.644854 is the normal quantile of a 90 % interval.
+    for estimate, variance, interval in (
+        (found.spearman, (1 + found.spearman**2 / 2) / 27, found.spearman_interval),
+        (found.kendall, 0.437 / 26, found.kendall_interval),
+    ):
+        assert interval is not None
+        assert np.arctanh(interval.high) - np.arctanh(estimate) == pytest.approx(
+            1.644854 * variance**0.5, rel=1e-5
+        )
+        assert np.arctanh(estimate) - np.arctanh(interval.low) == pytest.approx(
+            1.644854 * variance**0.5, rel=1e-5
+        )
+
+
 def test_the_intervals_cover_about_as_often_as_they_say() -> None:
     # For a normal pair with r = 0.6: rho = 6/pi asin(r/2), tau = 2/pi asin(r).
     truth = (0.6, 6 / np.pi * np.arcsin(0.3), 2 / np.pi * np.arcsin(0.6))

@@ -81,6 +81,7 @@ def test_a_file_comes_back_as_it_was_written(tmp_path: Path) -> None:
     ("change", "words"),
     [
         (lambda d: d["members"][0].update(weight=9.0), "was changed after it was written"),
+        (lambda d: d.update(pairs=4000), "was changed after it was written"),
         (lambda d: d.update(hash="0" * 64), "was changed after it was written"),
         (lambda d: d.update(format=2), "format 2; this version reads"),
         (lambda d: d.update(kind="else"), "is 'else'"),
