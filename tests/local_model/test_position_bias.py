@@ -42,6 +42,31 @@ FACTS = (
     ("What do bees make?", "Honey", "Milk"),
     ("Sort 3, 1, 2 in ascending order.", "1, 2, 3", "3, 2, 1"),
     ("Is 17 a prime number?", "Yes", "No"),
+    # The wording of the template was chosen on those above; these were asked once, after that.
+    ("What is 9 plus 6?", "15", "16"),
+    ("What is the capital of Japan?", "Tokyo", "Osaka"),
+    ("Which language is spoken in Brazil?", "Portuguese", "Swedish"),
+    ("How many minutes are in an hour?", "60", "100"),
+    ("What color is a ripe banana?", "Yellow", "Blue"),
+    ("What is the freezing point of water?", "0 degrees C", "10 degrees C"),
+    ("Which animal lays eggs?", "A hen", "A cow"),
+    ("What is half of 50?", "25", "20"),
+    ("What is the plural of 'mouse'?", "mice", "mouses"),
+    ("Who painted the Mona Lisa?", "Leonardo da Vinci", "Albert Einstein"),
+    ("Which number is even?", "14", "15"),
+    ("What does a fish breathe with?", "Gills", "Wings"),
+    ("What is the largest planet?", "Jupiter", "Mars"),
+    ("Which is a fruit?", "An apple", "A brick"),
+    ("How many continents are there?", "Seven", "Three"),
+    ("What is 100 minus 1?", "99", "98"),
+    ("Which comes first in the alphabet?", "D", "P"),
+    ("What do we call a baby dog?", "A puppy", "A kitten"),
+    ("Which file extension has Python code?", ".py", ".jpg"),
+    ("What is the chemical formula of water?", "H2O", "CO2"),
+    ("Which day follows Monday?", "Tuesday", "Friday"),
+    ("What is 3 times 3?", "9", "6"),
+    ("Which metal is liquid at room temperature?", "Mercury", "Iron"),
+    ("What is the first month of the year?", "January", "June"),
 )
 
 
@@ -135,7 +160,8 @@ def test_the_first_answer_is_preferred_and_both_orders_undo_it(
     assert all(
         each["basis"] == ("disagree" if each["winner"] == "tie" else "agree") for each in both
     )
-    # True of a small one: half of the right answers stand first, so a model that only looks at
-    # the position is right for half of them; what it knows shows once the position cancels out.
-    assert first > n
-    assert mean > one
+    assert right <= mean
+    # True of a small one: it looks at the position. Alone that is a verdict, wrong as often as
+    # right, for half of the right answers stand first; in both orders it is a tie that says so.
+    assert wilson(first, 2 * n).low > 0.5
+    assert n - right - tied < (n - one) / 2
