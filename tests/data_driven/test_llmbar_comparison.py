@@ -71,8 +71,12 @@ def test_the_comparison_is_what_the_page_says(found: Comparison, data: Path) -> 
 
 @pytest.mark.realtime
 def test_the_page_shows_what_the_command_prints(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "120")  # notes are wrapped at the terminal's width
     compare(data, "Vanilla", tmp_path, VirtualLoop)
     capsys.readouterr()
     assert main(["weights", str(tmp_path / "Vanilla-0.jsonl"), "-o", str(tmp_path / "w.json")]) == 0
