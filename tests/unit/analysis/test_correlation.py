@@ -70,8 +70,8 @@ def test_the_intervals_cover_about_as_often_as_they_say() -> None:
 
 def test_copies_of_an_item_narrow_no_interval_where_they_are_said_to_belong_together() -> None:
     xs, ys = noisy(40, seed=3)
-    once = correlations(xs, ys, clusters=list(range(40)), seed=5)
-    ninefold = correlations(xs * 9, ys * 9, clusters=list(range(40)) * 9, seed=5)
+    once = correlations(xs, ys, clusters=list(range(40)), seed=5, draws=300)
+    ninefold = correlations(xs * 9, ys * 9, clusters=list(range(40)) * 9, seed=5, draws=300)
     blind = correlations(xs * 9, ys * 9)
     assert once.pearson_interval is not None
     assert ninefold.pearson_interval is not None
