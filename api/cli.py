@@ -14,6 +14,8 @@ from collections.abc import Coroutine, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from dikast.cli_reports import add_reports
+
 # As in `dikast.status`, which is not imported before a command is chosen.
 _OK, _BAD_INPUT, _INTERRUPTED, _BROKEN_PIPE = 0, 2, 130, 141
 
@@ -55,6 +57,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_simulate(commands, shared)
     _add_convert(commands, shared)
     _add_calibrate(commands, shared)
+    _add_weights(commands, shared)
+    add_reports(commands, shared, _command)
     return parser
 
 
@@ -188,6 +192,25 @@ def _add_calibrate(commands: Any, shared: Any) -> None:
     command.add_argument("--seed", type=int, default=0, metavar="N", help="decides the folds")
     command.add_argument("--date", metavar="YYYY-MM-DD", help="stored; today by default")
     command.add_argument("--json", action="store_true", help="print the map as JSON on stdout")
+
+
+def _add_weights(commands: Any, shared: Any) -> None:
+    command = _command(
+        commands,
+        "weights",
+        shared,
+        "measure the weights of a committee's members on labelled pairs",
+    )
+    command.add_argument(
+        "outcomes", nargs="+", metavar="OUT", help="output of a committee, or one of each judge"
+    )
+    command.add_argument(
+        "-o", "--output", required=True, metavar="WEIGHTS", help="JSON file to write"
+    )
+    command.add_argument(
+        "--labels", metavar="FILE", help="labels of people, instead of those of the pairs"
+    )
+    command.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

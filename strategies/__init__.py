@@ -19,29 +19,15 @@ from dikast.strategies.counting import (
 )
 from dikast.strategies.counting import Row as CallsRow
 from dikast.strategies.early_stop import EarlyStop, early_stop
-from dikast.strategies.factory import (
-    AUTO,
-    KINDS,
-    MANY,
-    PRESETS,
-    CalibratedConfig,
-    CascadeConfig,
-    CommitteeConfig,
-    EarlyStopConfig,
-    LengthGuardConfig,
-    MemberConfig,
-    PairwiseConfig,
-    RepeatConfig,
-    StrategyConfig,
-    SwapConfig,
-    build,
-    judges_of,
-    nodes_of,
-    parse_strategy,
-    preset,
-    templates_of,
-)
+from dikast.strategies.factory import Loaders, build
 from dikast.strategies.length_guard import LengthGuarded, length_guard
+from dikast.strategies.measured import (
+    MeasuredMember,
+    MeasuredWeights,
+    WeightsLoader,
+    load_weights,
+    measured_weights,
+)
 from dikast.strategies.pairwise import OrderRule, Pairwise, order_of
 from dikast.strategies.prompts import (
     PromptTemplate,
@@ -80,6 +66,28 @@ from dikast.strategies.structured import (
     json_schema,
 )
 from dikast.strategies.swap import Swap, swap
+from dikast.strategies.tree import (
+    AUTO,
+    KINDS,
+    MANY,
+    PRESETS,
+    CalibratedConfig,
+    CascadeConfig,
+    CommitteeConfig,
+    EarlyStopConfig,
+    LengthGuardConfig,
+    MemberConfig,
+    PairwiseConfig,
+    RepeatConfig,
+    StrategyConfig,
+    SwapConfig,
+    judges_of,
+    nodes_of,
+    parse_strategy,
+    preset,
+    templates_of,
+)
+from dikast.strategies.weighing import with_weights
 
 __all__ = [
     "ASSUMED",
@@ -108,7 +116,10 @@ __all__ = [
     "LengthGuardConfig",
     "LengthGuarded",
     "LetterReader",
+    "Loaders",
     "MarkerReader",
+    "MeasuredMember",
+    "MeasuredWeights",
     "Member",
     "MemberConfig",
     "OrderRule",
@@ -134,6 +145,7 @@ __all__ = [
     "Swap",
     "SwapConfig",
     "TemplateLoader",
+    "WeightsLoader",
     "build",
     "calibrated",
     "calls_of",
@@ -149,6 +161,8 @@ __all__ = [
     "load_calibration",
     "load_rubric",
     "load_template",
+    "load_weights",
+    "measured_weights",
     "nodes_of",
     "order_of",
     "parse_rubric",
@@ -162,4 +176,5 @@ __all__ = [
     "shipped_templates",
     "swap",
     "templates_of",
+    "with_weights",
 ]

@@ -15,7 +15,9 @@ from typing import NamedTuple
 from dikast.engine.model import Pick, Record
 from dikast.strategies.aggregate import Rules, Tally, exact, settled, tally
 from dikast.strategies.cascade import Doubt
-from dikast.strategies.factory import (
+from dikast.strategies.forecast import Counts, Forecast
+from dikast.strategies.node import Node
+from dikast.strategies.tree import (
     CascadeConfig,
     CommitteeConfig,
     EarlyStopConfig,
@@ -24,8 +26,6 @@ from dikast.strategies.factory import (
     SwapConfig,
     judges_of,
 )
-from dikast.strategies.forecast import Counts, Forecast
-from dikast.strategies.node import Node
 
 Families = Mapping[str, str | None]
 _STATES_MAX = 1_000
