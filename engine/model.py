@@ -358,12 +358,16 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
     """A decided pair. `basis` tells an agreed tie from two orders that disagree.
 
     `scores` holds what each answer was given: "A.accuracy", "B.accuracy", "A.total", and so on.
+    Where they were put on another scale, `correction` names the map (method@hash; its parameters
+    are in the manifest) and `raw_scores` holds what the judge gave.
     """
 
     winner: Winner
     basis: Basis = "single"
     confidence: float | None = None
     scores: dict[str, float] = {}
+    raw_scores: dict[str, float] = {}
+    correction: str | None = None
 
     def unswapped(self) -> "Verdict":
         """The verdict on the swapped pair, in the terms of the pair itself."""
@@ -371,6 +375,7 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
             self,
             winner=flip_winner(self.winner),
             scores={_flip_side(name): score for name, score in self.scores.items()},
+            raw_scores={_flip_side(name): score for name, score in self.raw_scores.items()},
             votes=tuple(vote.unswapped() for vote in self.votes),
             parts=tuple(part.unswapped() for part in self.parts),
         )

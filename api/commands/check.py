@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dikast import status, wiring
-from dikast.commands.judge import choices_from
+from dikast.commands.choices import choices_from
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import DikastError, ProviderError
