@@ -272,6 +272,22 @@ def student(differences: npt.ArrayLike, level: float = _LEVEL) -> Interval | Non
     return Interval(mean - half, mean + half, level, "student, paired")
 
 
+def share_difference(hits: int, n: int, other_hits: int, other_n: int) -> Interval:
+    """The interval of one share minus another, of independent samples.
+
+    Args:
+        hits, n: of the first share, n above 0.
+        other_hits, other_n: of the one that is taken off, other_n above 0.
+
+    Source: Newcombe 1998, Statistics in Medicine 17, 873-890, method 10.
+    """
+    first, second = wilson(hits, n, _LEVEL), wilson(other_hits, other_n, _LEVEL)
+    share, other = hits / n, other_hits / other_n
+    low = ((share - first.low) ** 2 + (second.high - other) ** 2) ** 0.5
+    high = ((first.high - share) ** 2 + (other - second.low) ** 2) ** 0.5
+    return Interval(share - other - low, share - other + high, _LEVEL, "newcombe")
+
+
 def ks_distance(first: Floats, second: Floats) -> float:
     """The largest difference between the cumulative shares of two samples of equal size."""
     grid = np.unique(np.concatenate((first.ravel(), second.ravel())))

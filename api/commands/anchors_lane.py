@@ -114,6 +114,11 @@ class AnchorLane:
         self._verdict = ""
         self.spent_usd = 0.0
 
+    @property
+    def corrects(self) -> bool:
+        """Whether scores will be put on the baseline's scale."""
+        return self._chosen.correction != "none"
+
     def wrap(self, strategy: Strategy) -> Strategy:
         """The strategy of the run: the one given, with its scores corrected if that was asked."""
         if self._chosen.correction == "none":

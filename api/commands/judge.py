@@ -42,7 +42,10 @@ async def run(args: argparse.Namespace) -> int:
     source = wiring.open_source(args.pairs, args.format)
     progress = Progress(clock)
     log = LogObserver(build_logger(args.log_level, args.log_format), args.log_level)
-    store = wiring.store_path(settings, output.path)
+    # An answer of an earlier judge must not be corrected by what today's anchors say.
+    named = settings.run.store is not None
+    keeps = lane is None or not lane.corrects or named
+    store = wiring.store_path(settings, output.path) if keeps else None
     engine = wiring.build_engine(
         settings,
         store=store,
