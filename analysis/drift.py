@@ -28,11 +28,13 @@ _VALUE_OF: Final[dict[Winner, float]] = {"A": 1.0, "tie": 0.5, "B": 0.0}
 class Judged(Record, frozen=True):
     """One anchor in one run. `winner` is None where there is no verdict; `why` then says why.
 
-    `scores` is named as in outcomes: "A.accuracy", "B.total".
+    `scores` is named as in outcomes: "A.accuracy", "B.total". `again` is the winner of a second
+    judgement of the same run, where there was one.
     """
 
     id: str
     winner: Winner | None = None
+    again: Winner | None = None
     scores: dict[str, float] = {}
     label: Winner | None = None
     why: str | None = None
@@ -222,7 +224,8 @@ def _scores(both: Sequence[tuple[Judged, Judged]], limits: Tolerance, seed: int)
 
 
 def _mean(name: str, before: Floats, after: Floats, limits: Tolerance, seed: int) -> _Draft:
-    by_item = (after - before).mean(axis=1)
+    # Rounded, so that the dust of floats is no change of an item.
+    by_item = np.round((after - before).mean(axis=1), 9)
     change = float(by_item.mean())
     spread = float(before.std(ddof=1)) if before.size > 1 else 0.0
     limit = limits.max_shift_sd * spread
@@ -355,6 +358,7 @@ def _verdicts(both: Sequence[tuple[Judged, Judged]], limits: Tolerance, seed: in
     return [
         _win_share(both, limits, seed),
         _flips(both, limits),
+        *_beyond_noise(both),
         *_agreement_change(both),
     ]
 
@@ -384,7 +388,7 @@ def _win_share(both: Sequence[tuple[Judged, Judged]], limits: Tolerance, seed: i
 
 
 def _flips(both: Sequence[tuple[Judged, Judged]], limits: Tolerance) -> _Draft:
-    """Verdicts that are not what they were. There is no "no change" to test: judges are noisy."""
+    """Verdicts that are not what they were, held against a limit: every judge is noisy."""
     flips = sum(then.winner != now.winner for then, now in both)
     interval = wilson(flips, len(both), _LEVEL)
     measure = Measure(
@@ -398,6 +402,35 @@ def _flips(both: Sequence[tuple[Judged, Judged]], limits: Tolerance) -> _Draft:
         out_of_control=False,
     )
     return _Draft(measure=measure, beyond=interval.low > limits.max_flip_rate)
+
+
+def _beyond_noise(both: Sequence[tuple[Judged, Judged]]) -> list[_Draft]:
+    """Verdicts that changed since the baseline, beside those that changed inside of it.
+
+    If the judge is the same, today's verdict and the baseline's second one can be exchanged, so an
+    item changes as often in either comparison with the first one: McNemar's test, exact.
+    """
+    twice = [(then, now) for then, now in both if then.again is not None]
+    if not twice:
+        return []
+    inside = [then.winner != then.again for then, _ in twice]
+    since = [then.winner != now.winner for then, now in twice]
+    less = sum(one and not two for one, two in zip(inside, since, strict=True))
+    more = sum(two and not one for one, two in zip(inside, since, strict=True))
+    change = np.array(since, dtype=np.float64) - np.array(inside, dtype=np.float64)
+    measure = Measure(
+        name="verdicts changed, against noise",
+        items=len(twice),
+        before=sum(inside) / len(twice),
+        after=sum(since) / len(twice),
+        change=float(change.mean()),
+        interval=student(change),
+        limit=0.0,
+        out_of_control=False,
+        test="McNemar, exact",
+        p=mcnemar(less, more).exact_p,
+    )
+    return [_Draft(measure=measure, beyond=more > less)]
 
 
 def _agreement_change(both: Sequence[tuple[Judged, Judged]]) -> list[_Draft]:

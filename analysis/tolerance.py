@@ -20,7 +20,7 @@ class Tolerance(Record, frozen=True):
     max_shift_sd: float = 0.2
     max_ks: float = 0.1
     max_win_shift: float = 0.05
-    max_flip_rate: float = 0.1
+    max_flip_rate: float = 0.25
     max_missing: float = 0.1
     min_agreement: float = 0.7
 

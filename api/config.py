@@ -169,8 +169,8 @@ class AnchorSettings(Section, frozen=True):
     """Tolerated Kolmogorov-Smirnov distance between a dimension's scores then and now."""
     max_win_shift: float = 0.05
     """Tolerated change of the share of wins of A, ties counting half."""
-    max_flip_rate: float = 0.1
-    """Tolerated share of verdicts that are not what they were."""
+    max_flip_rate: float = 0.25
+    """Tolerated share of verdicts that are not what they were; judges asked again change some."""
     max_missing: float = 0.1
     """Tolerated share of anchors that had a verdict in the baseline and have none today."""
     min_agreement: float = 0.7

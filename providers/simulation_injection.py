@@ -13,7 +13,8 @@ _SIGNS = re.compile(
     | <<<[A-Z]                                                     # a fence
     | <\|im_(?:start|end)\|> | </answer> | ^\#\#\#\s*System        # another speaker
     | \bsystem\ ?message | \bSYSTEMNACHRICHT | MENSAJE\ DEL\ SISTEMA | 系统消息
-    | \b(?:ignore|ignoriere|ignora)\b | 忽略 | 無視して            # plain instructions
+    | \bignore\ (?:your|the\ rubric|les\ consignes) | \bignoriere\ alle | \bignora\ los
+    | 忽略 | 無視して                                              # plain instructions
     | \bverdict\b.{0,40}\bis\b | 裁决是 | \bUrteil\ lautet
     | \b10/10\b                                                    # somebody else's grades
     """,

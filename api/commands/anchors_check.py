@@ -53,6 +53,7 @@ def _judged(items: Sequence[AnchorItem]) -> list[Judged]:
         Judged(
             id=each.id,
             winner=each.winner,
+            again=each.again,
             scores=each.scores,
             label=each.label,
             why=None if each.kind == "verdict" else f"{each.kind}: {each.why}",
@@ -90,12 +91,15 @@ def conclusion(found: Drift) -> str:
 
 def lines(found: Drift, baseline: AnchorRun, run: AnchorRun) -> list[str]:
     """The report for a terminal."""
-    made_up = " (simulated judges)" if run.simulated or baseline.simulated else ""
+    made_up = ", simulated judges" if run.simulated or baseline.simulated else ""
     table = tables.Table(
-        title=f"Anchors {run.anchors}: {run.judged} against {baseline.judged}{made_up}",
+        title=f"Anchors {run.anchors}{made_up}",
         columns=("measure", "items", "baseline", "today", "change", "tolerated", "p", ""),
         rows=tuple(_row(each) for each in found.measures),
-        notes=tuple(_notes(found, run)),
+        notes=(
+            f"today: judged {run.judged}; baseline: judged {baseline.judged}; spec {run.spec}",
+            *_notes(found, run),
+        ),
     )
     out = [tables.render(table).rstrip("\n"), "", conclusion(found)]
     if (said := warning(found)) is not None:

@@ -52,11 +52,15 @@ class SetRef(Record, frozen=True):
 
 
 class AnchorItem(Record, frozen=True):
-    """What came of one anchor. `winner` is absent where there is no verdict; `why` says why."""
+    """What came of one anchor. `winner` is absent where there is no verdict; `why` says why.
+
+    `again` is the winner when the anchor was judged a second time, for the judge's own noise.
+    """
 
     id: str
     kind: Literal["verdict", "undecided", "failed"]
     winner: Winner | None = None
+    again: Winner | None = None
     basis: str | None = None
     scores: dict[str, float] = {}
     label: Winner | None = None

@@ -27,17 +27,38 @@ from dikast.signals import on_signals
 from dikast.sinks import MemorySink
 
 
-async def judge_set(engine: Engine, anchors: AnchorSet, clock: Clock) -> AnchorRun:
+async def judge_set(
+    engine: Engine, anchors: AnchorSet, clock: Clock, *, twice: bool = False
+) -> AnchorRun:
     """Judge every item of a set.
 
     Args:
         engine: judges; without a store, unless stored answers are wanted.
         anchors: the set.
         clock: stamps the run.
+        twice: judge all of it a second time, to know the judge's own noise.
 
     Raises:
         RunStopped: not every item could be judged; half a run is no measurement.
     """
+    made = await _judge_once(engine, anchors, clock)
+    if not twice:
+        return made
+    again = await _judge_once(engine, anchors, clock)
+    return msgspec.structs.replace(
+        made,
+        items=tuple(
+            msgspec.structs.replace(one, again=two.winner)
+            for one, two in zip(made.items, again.items, strict=True)
+        ),
+        calls=made.calls + again.calls,
+        stored_calls=made.stored_calls + again.stored_calls,
+        # What the engine has spent by now, the first time included.
+        cost_usd=again.cost_usd,
+    )
+
+
+async def _judge_once(engine: Engine, anchors: AnchorSet, clock: Clock) -> AnchorRun:
     sink = MemorySink()
     report = await engine.run(IterableSource(anchors.pairs, name="anchors"), sink)
     if report.stopped is not None:
@@ -82,11 +103,13 @@ async def run(args: argparse.Namespace) -> int:
     settings = wiring.settle(choices_from(args))
     anchors = read_set(args.anchors)
     output = _output(args)
+    if args.twice and args.store is not None:
+        raise ConfigError("--twice asks anew what --store would answer; choose one of them")
     clock = SystemClock()
     engine = wiring.build_engine(settings, store=args.store, clock=clock)
     async with engine:
         with on_signals(stopper(engine)):
-            made = await judge_set(engine, anchors, clock)
+            made = await judge_set(engine, anchors, clock, twice=args.twice)
     write(output, made)
     _tell(args, made)
     return status.FAILURES if any(each.kind == "failed" for each in made.items) else status.OK
@@ -107,6 +130,8 @@ def _tell(args: argparse.Namespace, made: AnchorRun) -> None:
         kinds[name] = kinds.get(name, 0) + 1
     labelled = [each for each in made.items if each.label is not None and each.winner is not None]
     agreed = sum(each.label == each.winner for each in labelled)
+    twice = [each for each in made.items if each.winner is not None and each.again is not None]
+    changed = sum(each.winner != each.again for each in twice)
     if args.json:
         facts = {
             "anchors": msgspec.to_builtins(made.anchors),
@@ -116,6 +141,8 @@ def _tell(args: argparse.Namespace, made: AnchorRun) -> None:
             "simulated": made.simulated,
             "items": len(made.items),
             "outcomes": kinds,
+            "judged_twice": len(twice),
+            "changed": changed,
             "labelled": len(labelled),
             "agreed": agreed,
             "calls": made.calls,
@@ -127,6 +154,8 @@ def _tell(args: argparse.Namespace, made: AnchorRun) -> None:
     told = ", ".join(f"{name} {count}" for name, count in kinds.items())
     print(f"anchors {made.anchors} judged by {made.strategy}, spec {made.spec}")
     print(f"  {len(made.items)} items: {told}{' (simulated judges)' if made.simulated else ''}")
+    if twice:
+        print(f"  judged twice: {changed} of {len(twice)} verdicts changed by themselves")
     if labelled:
         print(f"  {agreed} of {len(labelled)} labelled items agree with their label")
     print(

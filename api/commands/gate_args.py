@@ -44,6 +44,12 @@ def add_anchors(
         help="take answers from this call store; by default every anchor is asked anew",
     )
 
+    run.add_argument(
+        "--twice",
+        action="store_true",
+        help="judge the set twice: a baseline that knows the judge's own noise",
+    )
+
     check = actions.add_parser("check", help="compare a run with the baseline; status 4 on drift")
     check.add_argument("run", metavar="RUN", help="written by: dikast anchors run")
     check.add_argument("--baseline", required=True, metavar="RUN", help="an earlier run")
