@@ -225,7 +225,7 @@ def _scores(both: Sequence[tuple[Judged, Judged]], limits: Tolerance, seed: int)
 
 def _mean(name: str, before: Floats, after: Floats, limits: Tolerance, seed: int) -> _Draft:
     # Rounded, so that the dust of floats is no change of an item.
-    by_item = np.round((after - before).mean(axis=1), 9)
+    by_item: Floats = (after - before).mean(axis=1).round(9)
     change = float(by_item.mean())
     spread = float(before.std(ddof=1)) if before.size > 1 else 0.0
     limit = limits.max_shift_sd * spread
@@ -419,7 +419,7 @@ def _beyond_noise(both: Sequence[tuple[Judged, Judged]]) -> list[_Draft]:
     more = sum(two and not one for one, two in zip(inside, since, strict=True))
     change = np.array(since, dtype=np.float64) - np.array(inside, dtype=np.float64)
     measure = Measure(
-        name="verdicts changed, against noise",
+        name="changes beyond noise",
         items=len(twice),
         before=sum(inside) / len(twice),
         after=sum(since) / len(twice),

@@ -158,7 +158,7 @@ class AnchorLane:
         lines = [f"anchors {self._run.anchors}: {len(self._run.items)} judged"]
         report, limits = self._report, self._chosen.tolerance()
         if self._baseline is None:
-            return lines + report.standing(self._run, limits)
+            return [*lines, *report.standing(self._run, limits)]
         found = report.compare(self._baseline, self._run, limits)
         self._found = report.machine(found, self._baseline, self._run)
         self._verdict = report.conclusion(found)

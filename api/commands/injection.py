@@ -79,7 +79,7 @@ async def run(args: argparse.Namespace) -> int:
     if args.json:
         print(msgspec.json.encode(_machine(found, intervals)).decode())
     else:
-        print("\n".join(_lines(found, intervals)))
+        print("\n".join(_lines(found, intervals)), flush=True)
     if (failure := _gate_failure(found)) is not None:
         print(f"dikast: gate: {failure}", file=sys.stderr)
         return status.GATE

@@ -10,7 +10,8 @@ from dikast.commands.anchors_init import quotas
 from tests.cli.tools import DEMO, Cli, Ran, pair, write_rows
 
 pytestmark = pytest.mark.realtime
-JUDGE = ("--judge", "simulated:careful")
+JUDGES = Path(__file__).with_name("judges.toml")
+JUDGE = ("--config", JUDGES, "--judge", "careful")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -166,7 +167,7 @@ def test_a_failed_anchor_is_told_by_the_status_and_kept_as_failed(
 ) -> None:
     config = tmp_path / "c.toml"
     config.write_text(
-        '[providers.p]\nkind = "simulated"\nerror_rate = 0.5\n'
+        '[providers.p]\nkind = "simulated"\nrequests_per_min = 6000000\nerror_rate = 0.5\n'
         '[judges.j]\nprovider = "p"\nmodel = "m"\n[run.retry]\nattempts = 1\n'
     )
     out = tmp_path / "r.json"
@@ -186,7 +187,7 @@ def test_a_baseline_can_be_judged_twice(cli: Cli, anchors: Path, tmp_path: Path)
     assert (ran.summary["calls"], ran.summary["stored_calls"]) == (160, 0)
     assert (ran.summary["judged_twice"], ran.summary["changed"]) == (40, 0)
     found = check(cli, judge(cli, anchors, "today.json"), out, "--json").summary
-    assert "verdicts changed, against noise" in [each["name"] for each in found["measures"]]
+    assert "changes beyond noise" in [each["name"] for each in found["measures"]]
     refused = cli(*words, "--store", tmp_path / "s.sqlite")
     assert refused.code == 2
     assert "--twice asks anew what --store would answer" in refused.err
@@ -195,7 +196,8 @@ def test_a_baseline_can_be_judged_twice(cli: Cli, anchors: Path, tmp_path: Path)
 def test_half_a_run_is_no_measurement(cli: Cli, anchors: Path, tmp_path: Path) -> None:
     config = tmp_path / "c.toml"
     config.write_text(
-        '[providers.p]\nkind = "simulated"\n[judges.j]\nprovider = "p"\nmodel = "m"\n'
+        '[providers.p]\nkind = "simulated"\nrequests_per_min = 6000000\n'
+        '[judges.j]\nprovider = "p"\nmodel = "m"\n'
         "prices = { input = 1000.0, output = 1000.0 }\n[run]\nworkers = 1\n"
     )
     out = tmp_path / "r.json"
@@ -269,7 +271,7 @@ def test_other_settings_or_another_set_cannot_be_compared(
     cli: Cli, anchors: Path, tmp_path: Path
 ) -> None:
     base = judge(cli, anchors, "base.json")
-    other = judge(cli, anchors, "other.json", "--judge", "simulated:coin")
+    other = judge(cli, anchors, "other.json", "--config", JUDGES, "--judge", "coin")
     ran = check(cli, other, base)
     assert ran.code == 2
     assert "the settings are not those of the baseline" in ran.err

@@ -9,7 +9,8 @@ import pytest
 from tests.cli.tools import DEMO, Cli, manifest_of, pair, rows_of, write_rows
 
 pytestmark = pytest.mark.realtime
-SCORE = ("--judge", "simulated:careful", "--strategy", "score")
+JUDGES = Path(__file__).with_name("judges.toml")
+SCORE = ("--config", str(JUDGES), "--judge", "careful", "--strategy", "score")
 
 
 class Scene:
@@ -34,7 +35,7 @@ class Scene:
         path.write_text(json.dumps(found), "utf-8")
         return path
 
-    def judge(self, *words: object, strategy: tuple[str, ...] = SCORE) -> Any:
+    def judge(self, *words: object, strategy: tuple[object, ...] = SCORE) -> Any:
         return self.cli("judge", self.pairs, "-o", self.out, *strategy, *words, "--json")
 
     def with_anchors(self, baseline: Path, *words: object) -> Any:
@@ -134,7 +135,8 @@ def test_the_configuration_says_the_same_with_paths_of_its_own(
     config = tmp_path / "sub" / "c.toml"
     config.parent.mkdir()
     config.write_text(
-        '[anchors]\nset = "../anchors.json"\nbaseline = "../shifted.json"\ngate = true\n'
+        JUDGES.read_text("utf-8")
+        + '[anchors]\nset = "../anchors.json"\nbaseline = "../shifted.json"\ngate = true\n'
         "max_shift_sd = 50.0\nmax_ks = 1.0\n"
     )
     scene.shifted(2.0)
@@ -146,22 +148,23 @@ def test_the_configuration_says_the_same_with_paths_of_its_own(
 def test_anchors_count_against_the_budget(scene: Scene, tmp_path: Path) -> None:
     config = tmp_path / "c.toml"
     config.write_text(
-        '[providers.p]\nkind = "simulated"\n[judges.j]\nprovider = "p"\nmodel = "m"\n'
+        '[providers.p]\nkind = "simulated"\nrequests_per_min = 6000000\n'
+        '[judges.j]\nprovider = "p"\nmodel = "m"\n'
         "prices = { input = 10.0, output = 10.0 }\n"
     )
     judge = ("--config", config, "--strategy", "score")
-    ran = scene.judge("--anchors", scene.anchors, strategy=judge)  # type: ignore[arg-type]
+    ran = scene.judge("--anchors", scene.anchors, strategy=judge)
     assert ran.code == 0
     spent = scene.state["spent_usd"]
     assert 0 < spent < ran.summary["ledger"]["spent_usd"]
 
     little = ("--budget-usd", 1.5 * spent, "--fresh", "--no-store")
-    ran = scene.judge("--anchors", scene.anchors, *little, strategy=judge)  # type: ignore[arg-type]
+    ran = scene.judge("--anchors", scene.anchors, *little, strategy=judge)
     assert ran.code == 3
     assert ran.summary["ledger"]["spent_usd"] <= 1.5 * spent
 
     less = ("--budget-usd", 0.5 * spent, "--fresh", "--no-store")
-    ran = scene.judge("--anchors", scene.anchors, *less, strategy=judge)  # type: ignore[arg-type]
+    ran = scene.judge("--anchors", scene.anchors, *less, strategy=judge)
     assert ran.code == 3
     assert "is no measurement" in ran.err
     run = manifest_of(scene.out)["runs"][-1]
@@ -199,14 +202,14 @@ def test_what_cannot_work_is_refused_before_a_call(
 
 
 def test_a_baseline_of_other_settings_is_refused_by_name(scene: Scene) -> None:
-    coin = ("--judge", "simulated:coin", "--strategy", "score")
+    coin = (*SCORE[:2], "--judge", "coin", "--strategy", "score")
     ran = scene.judge("--anchors", scene.anchors, "--baseline", scene.baseline, strategy=coin)
     assert ran.code == 2
     assert 'strategy.judge.name: "careful" -> "coin"' in ran.err
 
 
 def test_verdicts_without_scores_cannot_be_corrected(scene: Scene) -> None:
-    swap = ("--judge", "simulated:careful")
+    swap = SCORE[:4]
     base = scene.baseline.with_name("swap.json")
     assert scene.cli("anchors", "run", scene.anchors, "-o", base, *swap).code == 0
     words = ("--anchors", scene.anchors, "--baseline", base, "--correction", "affine")

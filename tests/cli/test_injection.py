@@ -16,7 +16,9 @@ def config(folder: Path, **settings: object) -> Path:
     lines = [f"{name} = {value!r}" for name, value in settings.items()]
     path = folder / "judge.toml"
     path.write_text(
-        '[providers.made_up]\nkind = "simulated"\n' + "\n".join(lines) + "\n"
+        '[providers.made_up]\nkind = "simulated"\nrequests_per_min = 6000000\n'
+        + "\n".join(lines)
+        + "\n"
         '[judges.made_up]\nprovider = "made_up"\nmodel = "m"\n'
     )
     return path

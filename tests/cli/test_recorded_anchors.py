@@ -23,6 +23,7 @@ CONFIG = """
 kind = "replay"
 paths = ["served.jsonl"]
 template = {template}
+requests_per_min = 6000000
 
 [judges.judge]
 provider = "api"

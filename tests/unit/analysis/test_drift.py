@@ -43,7 +43,7 @@ def scored(count: int, seed: int, shift: float = 0.0, noise: float = 0.5) -> lis
     for n in range(count):
         a, b = worth.uniform(3, 9), worth.uniform(3, 9)
         scores = {
-            f"{side}.clarity": round(value + shift + own.gauss(0, noise))
+            f"{side}.clarity": float(round(value + shift + own.gauss(0, noise)))
             for side, value in (("A", a), ("B", b))
         }
         found.append(Judged(id=str(n), winner=right(n), scores=scores))
@@ -139,10 +139,10 @@ def test_a_baseline_judged_twice_tells_change_from_noise() -> None:
 
     noisy = since(lambda n: n % 5 == 1)  # others change, and as many
     assert noisy.in_control
-    assert measure(noisy, "verdicts changed, against noise").before == 0.2
+    assert measure(noisy, "changes beyond noise").before == 0.2
     assert since(lambda n: n % 50 == 0).in_control  # a steadier judge is no alarm
     changed = since(lambda n: n % 2 == 1 or n % 5 == 0)
-    alarm = measure(changed, "verdicts changed, against noise")
+    alarm = measure(changed, "changes beyond noise")
     assert alarm.p == pytest.approx(stats.binomtest(0, 40, 0.5).pvalue)
     assert alarm.out_of_control
 
