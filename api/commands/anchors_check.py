@@ -9,6 +9,7 @@ import msgspec
 
 from dikast import status, tables
 from dikast.analysis.drift import Drift, Judged, Measure, agreement, check_drift
+from dikast.analysis.intervals import Interval, wilson
 from dikast.analysis.tolerance import Tolerance
 from dikast.commands.anchors_files import (
     AnchorItem,
@@ -63,14 +64,48 @@ def _judged(items: Sequence[AnchorItem]) -> list[Judged]:
 
 
 def standing(run: AnchorRun, limits: Tolerance) -> list[str]:
-    """What one run says by itself: how far the judge agrees with the labels."""
+    """What one run says by itself: the judge's noise, and how far it agrees with the labels."""
+    found: list[str] = []
+    if (noise := noise_of(run)) is not None:
+        changed, count, interval = noise
+        share = tables.text_of(tables.Share(changed / count, interval))
+        found.append(f"judged twice: {changed} of {count} verdicts changed by themselves, {share}")
     seen = agreement(_judged(run.items))
     if seen is None:
-        return ["no anchor has a label: nothing is known of the judge's agreement"]
-    share = tables.Share(seen.agreed / seen.items if seen.items else None, seen.interval)
-    told = f"agreement with labels: {tables.text_of(share)} of {seen.items}"
+        return [*found, "no anchor has a label: nothing is known of the judge's agreement"]
+    share = tables.text_of(
+        tables.Share(seen.agreed / seen.items if seen.items else None, seen.interval)
+    )
+    left_out = f" ({seen.left_out} without a verdict left out)" if seen.left_out else ""
+    found.append(f"agreement with labels: {seen.agreed} of {seen.items}, {share}{left_out}")
     said = agreement_warning(seen.agreed, seen.items, seen.interval, limits)
-    return [told] if said is None else [told, f"warning: {said}"]
+    return found if said is None else [*found, f"warning: {said}"]
+
+
+def noise_of(run: AnchorRun) -> tuple[int, int, Interval] | None:
+    """Verdicts that changed between two judgements of one run, of how many; None if judged once."""
+    twice = [each for each in run.items if each.winner is not None and each.again is not None]
+    if not twice:
+        return None
+    changed = sum(each.winner != each.again for each in twice)
+    return changed, len(twice), wilson(changed, len(twice))
+
+
+def facts_of(run: AnchorRun) -> dict[str, Any]:
+    """The same for machines."""
+    noise = noise_of(run)
+    return {
+        "noise": (
+            None
+            if noise is None
+            else {
+                "changed": noise[0],
+                "items": noise[1],
+                "interval": msgspec.to_builtins(noise[2]),
+            }
+        ),
+        "agreement": msgspec.to_builtins(agreement(_judged(run.items))),
+    }
 
 
 def warning(found: Drift) -> str | None:

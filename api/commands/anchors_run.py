@@ -9,11 +9,13 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
 from dikast import status, wiring
+from dikast.analysis.tolerance import Tolerance
+from dikast.commands.anchors import with_analysis
 from dikast.commands.anchors_files import AnchorRun, AnchorSet, item_of, read_set, ref_of
 from dikast.commands.anchors_files import write_record as write
 from dikast.commands.choices import choices_from
@@ -100,6 +102,7 @@ def stopper(engine: Engine) -> Callable[[int, signal.Signals], None]:
 
 async def run(args: argparse.Namespace) -> int:
     """Judge the set, write the run; status 1 when an anchor failed."""
+    report = with_analysis("dikast.commands.anchors_check")
     settings = wiring.settle(choices_from(args))
     anchors = read_set(args.anchors)
     output = _output(args)
@@ -111,7 +114,7 @@ async def run(args: argparse.Namespace) -> int:
         with on_signals(stopper(engine)):
             made = await judge_set(engine, anchors, clock, twice=args.twice)
     write(output, made)
-    _tell(args, made)
+    _tell(args, made, settings.anchors.tolerance(), report)
     return status.FAILURES if any(each.kind == "failed" for each in made.items) else status.OK
 
 
@@ -123,15 +126,11 @@ def _output(args: argparse.Namespace) -> Path:
     return output
 
 
-def _tell(args: argparse.Namespace, made: AnchorRun) -> None:
+def _tell(args: argparse.Namespace, made: AnchorRun, limits: Tolerance, report: Any) -> None:
     kinds: dict[str, int] = {"verdict": 0}
     for each in made.items:
         name = each.kind if each.why is None else f"{each.kind} ({each.why})"
         kinds[name] = kinds.get(name, 0) + 1
-    labelled = [each for each in made.items if each.label is not None and each.winner is not None]
-    agreed = sum(each.label == each.winner for each in labelled)
-    twice = [each for each in made.items if each.winner is not None and each.again is not None]
-    changed = sum(each.winner != each.again for each in twice)
     if args.json:
         facts = {
             "anchors": msgspec.to_builtins(made.anchors),
@@ -141,10 +140,7 @@ def _tell(args: argparse.Namespace, made: AnchorRun) -> None:
             "simulated": made.simulated,
             "items": len(made.items),
             "outcomes": kinds,
-            "judged_twice": len(twice),
-            "changed": changed,
-            "labelled": len(labelled),
-            "agreed": agreed,
+            **report.facts_of(made),
             "calls": made.calls,
             "stored_calls": made.stored_calls,
             "cost_usd": made.cost_usd,
@@ -154,10 +150,8 @@ def _tell(args: argparse.Namespace, made: AnchorRun) -> None:
     told = ", ".join(f"{name} {count}" for name, count in kinds.items())
     print(f"anchors {made.anchors} judged by {made.strategy}, spec {made.spec}")
     print(f"  {len(made.items)} items: {told}{' (simulated judges)' if made.simulated else ''}")
-    if twice:
-        print(f"  judged twice: {changed} of {len(twice)} verdicts changed by themselves")
-    if labelled:
-        print(f"  {agreed} of {len(labelled)} labelled items agree with their label")
+    for line in report.standing(made, limits):
+        print(f"  {line}")
     print(
         f"  {made.calls} calls, {made.stored_calls} of them from the store, "
         f"${made.cost_usd:,.4f}; written to {args.output}"

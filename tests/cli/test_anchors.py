@@ -185,7 +185,8 @@ def test_a_baseline_can_be_judged_twice(cli: Cli, anchors: Path, tmp_path: Path)
     ran = cli(*words, "--json")
     assert ran.code == 0
     assert (ran.summary["calls"], ran.summary["stored_calls"]) == (160, 0)
-    assert (ran.summary["judged_twice"], ran.summary["changed"]) == (40, 0)
+    noise = ran.summary["noise"]
+    assert (noise["items"], noise["changed"], noise["interval"]["low"]) == (40, 0, 0.0)
     found = check(cli, judge(cli, anchors, "today.json"), out, "--json").summary
     assert "changes beyond noise" in [each["name"] for each in found["measures"]]
     refused = cli(*words, "--store", tmp_path / "s.sqlite")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dikast.commands.anchors_lane import Corrected
 from dikast.engine.errors import ProviderError, RunStopped
 from dikast.engine.model import (
     Call,
@@ -27,6 +28,9 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
     name: lambda name=name: build(preset(name, "j"), JUDGES, seed=9)  # type: ignore[misc]
     for name in ("single", "swap")
 }
+STRATEGIES["corrected"] = lambda: Corrected(
+    build(preset("swap", "j"), JUDGES, seed=9), "affine", {"set": "s", "baseline": "b"}
+)
 PAIRS = [
     Pair(
         id=f"id {n} 号",
