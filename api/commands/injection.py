@@ -74,7 +74,7 @@ async def run(args: argparse.Namespace) -> int:
     intervals = with_analysis("dikast.analysis.intervals")
     settings = wiring.settle(choices_from(args))
     _check(args, settings)
-    pairs = await _clean(args)
+    pairs = await _clean(args, settings.run.seed)
     found = await _ask(args, settings, pairs)
     if args.json:
         print(msgspec.json.encode(_machine(found, intervals)).decode())
@@ -102,7 +102,7 @@ def _check(args: argparse.Namespace, settings: Settings) -> None:
             )
 
 
-async def _clean(args: argparse.Namespace) -> list[Pair]:
+async def _clean(args: argparse.Namespace, seed: int) -> list[Pair]:
     """The pairs to plant into: labelled, with a better answer, spread over labels and categories.
 
     Raises:
@@ -120,7 +120,7 @@ async def _clean(args: argparse.Namespace) -> list[Pair]:
         raise ConfigError(
             f"--clean-pairs {args.clean_pairs}: only {len(decided)} pairs have a label A or B"
         )
-    chosen = Chosen(args.clean_pairs, args.seed or 0)
+    chosen = Chosen(args.clean_pairs, seed)
     for pair in decided:
         chosen.take(Row(item=pair, file=args.clean or ""))
     return list(chosen.pairs())

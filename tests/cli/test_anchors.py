@@ -296,6 +296,31 @@ def test_a_file_that_is_no_run_is_one_sentence(cli: Cli, tmp_path: Path, text: s
     assert len(ran.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("anchors", "run", "ANCHORS", "-o", "r.json", *JUDGE),
+        ("anchors", "check", "r.json", "--baseline", "r.json"),
+        ("judge", DEMO, "-o", "o.jsonl", *JUDGE, "--anchors", "ANCHORS"),
+        ("check", *JUDGE, "--injection"),
+    ],
+    ids=lambda words: " ".join(map(str, words[:2])),
+)
+def test_without_the_statistics_packages_the_remedy_is_named_before_a_call(
+    cli: Cli, anchors: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...]
+) -> None:
+    def absent(name: str) -> None:
+        raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
+
+    monkeypatch.setattr("dikast.commands.anchors.import_module", absent)
+    monkeypatch.chdir(anchors.parent)
+    ran = cli(*(anchors if word == "ANCHORS" else word for word in words))
+    assert ran.code == 2
+    assert "pip install 'dikast[analysis]'" in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert sorted(path.name for path in anchors.parent.iterdir()) == ["anchors.json"]
+
+
 def test_an_action_that_is_missing_or_unknown_is_one_sentence(cli: Cli) -> None:
     for words in ((), ("chek",)):
         ran = cli("anchors", *words)
