@@ -162,6 +162,8 @@ def test_runs_without_a_common_verdict_never_pass() -> None:
     none = verdicts(5, lambda _: None)
     assert not check_drift(verdicts(5, right), none).in_control
     assert not check_drift(none, verdicts(5, right)).in_control
+    # Not even where every loss is tolerated.
+    assert not check_drift(verdicts(5, right), none, Tolerance(max_missing=1.0)).in_control
 
 
 def test_runs_on_other_items_are_refused() -> None:
