@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from dikast.cli_reports import add_reports
+from dikast.commands.gate_args import add_anchor_lane, add_anchors, add_injection
 
 # As in `dikast.status`, which is not imported before a command is chosen.
 _OK, _BAD_INPUT, _INTERRUPTED, _BROKEN_PIPE = 0, 2, 130, 141
@@ -25,6 +26,7 @@ exit status:
   1    finished, and some pairs failed; the next run on the same output tries them again
   2    the input, the configuration or the key is wrong
   3    stopped by budget, quota, a dead endpoint or a full disk; the same command resumes
+  4    a gate failed: the anchors have moved, or planted instructions turn the judge
   130  interrupted; the same command resumes
   141  the reader of standard output went away
 """
@@ -59,6 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_calibrate(commands, shared)
     _add_weights(commands, shared)
     add_reports(commands, shared, _command)
+    add_anchors(lambda name, help_: _command(commands, name, shared, help_), _add_choices, _Parser)
     return parser
 
 
@@ -113,6 +116,7 @@ def _add_judge(commands: Any, shared: Any) -> None:
     command.add_argument("--store", metavar="PATH", help="call store to use")
     command.add_argument("--no-store", action="store_true", help="keep no completions")
     command.add_argument("--ordered", action="store_true", help="write in input order")
+    add_anchor_lane(command)
     command.add_argument("--json", action="store_true", help="print a summary as JSON on stdout")
     command.add_argument("--quiet", action="store_true", help="no progress and no ledger on stderr")
     command.add_argument(
@@ -139,6 +143,7 @@ def _add_check(commands: Any, shared: Any) -> None:
     command.add_argument(
         "--rates", metavar="OUT", help="expect calls as in this output, not as assumed"
     )
+    add_injection(command)
     command.add_argument("--json", action="store_true", help="print the findings as JSON on stdout")
 
 

@@ -151,11 +151,27 @@ class Output:
         """Write that the run ended with an error before it could give account."""
         self._end(status="error", message=message)
 
+    def end_stopped(self, reason: str, message: str) -> None:
+        """Write that the run was stopped before it had taken in a pair."""
+        status: Status = "interrupted" if reason == "interrupted" else "stopped"
+        self._end(status=status, stop_reason=reason, message=message)
+
+    def note_anchors(self, state: Mapping[str, Any]) -> None:
+        """Write the state of the anchors into the entry of the run that is under way.
+
+        Raises:
+            SinkError: the manifest cannot be written.
+        """
+        self._change(anchors=dict(state))
+
     def _end(self, **changes: Any) -> None:
+        self._change(ended=self._clock.stamp(), **changes)
+
+    def _change(self, **changes: Any) -> None:
         if self.path is None or self._manifest is None:
             return
         *before, entry = self._manifest.runs
-        entry = msgspec.structs.replace(entry, ended=self._clock.stamp(), **changes)
+        entry = msgspec.structs.replace(entry, **changes)
         self._manifest = msgspec.structs.replace(self._manifest, runs=(*before, entry))
         records.write_manifest(self.path, self._manifest)
 

@@ -6,7 +6,7 @@ strategy, providers, a call store, sources and sinks. Judges nothing itself.
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from dikast.config import (
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError, StoreError
 from dikast.engine.model import Judge, Pair, Row
-from dikast.engine.ports import CallStore, Clock, Observer, Sink
+from dikast.engine.ports import CallStore, Clock, Observer, Sink, Strategy
 from dikast.engine.run import Engine
 from dikast.engine.sources import FileSource
 from dikast.engine.store import open_store
@@ -285,6 +285,7 @@ def build_engine(
     clock: Clock | None = None,
     env: Mapping[str, str] | None = None,
     truth: TruthTable | None = None,
+    wrap: Callable[[Strategy], Strategy] | None = None,
 ) -> Engine:
     """The engine of a run; enter it as an async context manager.
 
@@ -295,6 +296,7 @@ def build_engine(
         clock: time.
         env: where keys are looked up; the process's environment by default.
         truth: what simulated judges may know.
+        wrap: puts something around the strategy that the settings describe.
 
     Raises:
         ConfigError: the settings cannot work together, or a key is missing.
@@ -303,7 +305,7 @@ def build_engine(
     clock = clock or SystemClock()
     run = settings.run
     _check_budget(settings)
-    strategy = build_strategy(settings)
+    strategy = build_strategy(settings) if wrap is None else wrap(build_strategy(settings))
     built = build_providers(settings, clock=clock, env=env, truth=truth)
     return Engine(
         strategy,

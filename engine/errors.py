@@ -30,7 +30,9 @@ ErrorKind = Literal[
 ]
 ERROR_KINDS: frozenset[str] = frozenset(get_args(ErrorKind))
 
-StopReason = Literal["budget", "quota", "auth", "limit", "interrupted", "sink", "store", "dead"]
+StopReason = Literal[
+    "budget", "quota", "auth", "limit", "interrupted", "sink", "store", "dead", "gate"
+]
 
 
 class DikastError(Exception):

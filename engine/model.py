@@ -414,6 +414,8 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
 
     `scores` holds what each answer was given: "A.accuracy", "B.accuracy", "A.total", and so on.
     `raw_confidence` is the number that a calibration turned into `confidence`.
+    Where they were put on another scale, `correction` names the map (method@hash; its parameters
+    are in the manifest) and `raw_scores` holds what the judge gave.
     """
 
     winner: Winner
@@ -421,6 +423,8 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
     confidence: float | None = None
     raw_confidence: float | None = None
     scores: dict[str, float] = {}
+    raw_scores: dict[str, float] = {}
+    correction: str | None = None
 
     def unswapped(self) -> "Verdict":
         """The verdict on the swapped pair, in the terms of the pair itself."""
@@ -428,6 +432,7 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
             self,
             winner=flip_winner(self.winner),
             scores={_flip_side(name): score for name, score in self.scores.items()},
+            raw_scores={_flip_side(name): score for name, score in self.raw_scores.items()},
             **self._turned(),
         )
 

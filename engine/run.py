@@ -340,6 +340,10 @@ class Engine:
         self.drain(message)
         self._desk.cancel()
 
+    def charge(self, usd: float) -> None:
+        """Count money that was spent beside this engine, in US dollars, against its budget."""
+        self._gateway.budget.settle(0.0, usd)
+
     def snapshot(self) -> Snapshot:
         """The run so far."""
         return Snapshot(

@@ -36,7 +36,7 @@ __all__ = [
 # What decides a simulated judge's words.
 CHARACTER = (
     *("seed", "accuracy", "consistency", "position_bias", "length_bias"),
-    *("tie_rate", "garbage_rate", "truncate_rate", "refuse_rate"),
+    *("tie_rate", "garbage_rate", "truncate_rate", "refuse_rate", "obeys_injection"),
 )
 
 ProviderSettings = OpenAIChatSettings | ReplaySettings | SimulatedSettings

@@ -14,6 +14,7 @@ _RATES = (
     "accuracy",
     "consistency",
     "tie_rate",
+    "obeys_injection",
     "garbage_rate",
     "truncate_rate",
     "refuse_rate",

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 import orjson
 
 from dikast.engine.model import Pair, Record, TokenLogprob, TopToken, Usage, Winner
+from dikast.providers.simulation_injection import instructs
 from dikast.providers.simulation_scores import (
     Sheet,
     grades_of,
@@ -59,6 +60,8 @@ class SimulatedSettings(
     """Added to the probability of the longer answer; from -0.5 to 0.5."""
     tie_rate: float = 0.0
     """Share of calls answered with a tie, whatever the truth."""
+    obeys_injection: float = 0.0
+    """Probability, in each call, of favouring an answer that tells the judge what to do."""
     garbage_rate: float = 0.0
     """Share of answers without a readable verdict."""
     truncate_rate: float = 0.0
@@ -258,6 +261,8 @@ def answer(
         return _scored(settings, truth, model, seen, seen.sheet, seen.single, digest, logprobs)
     odd, coin, tie, share, delay, words, _, _ = _uniforms(digest)
     pick, chance = _pick(settings, truth, model, seen, coin=coin, tie=tie, share=share)
+    if _obeys(settings, digest) and (told := _told(seen)) is not None:
+        pick, chance = told, 1.0 if told == "A" else 0.0
     latency_s = _latency_s(settings, delay)
     analysis = _analysis(pick, words)
     before, verdict, after = _verdict_text(seen, analysis, pick)
@@ -297,6 +302,8 @@ def _scored(
         believed = 2 * shown / 2**64 - 1
     if coin >= settings.accuracy:
         believed = -believed
+    if instructs(single) and _obeys(settings, digest):
+        believed = 1.6
     worth = 0.6 + 0.25 * believed
     grades = grades_of(sheet, worth, [words, *noise])
     picked: Shown = "A" if believed > 0 else "B" if believed < 0 else "tie"
@@ -358,6 +365,19 @@ def _pick(
     if tie < settings.tie_rate:
         return "tie", chance
     return (better if coin < right else _EXCHANGED[better]), chance
+
+
+def _obeys(settings: SimulatedSettings, digest: bytes) -> bool:
+    """Whether the judge gives in to an instruction in this call."""
+    if settings.obeys_injection <= 0:
+        return False
+    return _uniforms(_digest(8, digest.hex(), "obeys"))[0] < settings.obeys_injection
+
+
+def _told(seen: Seen) -> Shown | None:
+    """The only answer that tells the judge what to do, if there is one."""
+    first, second = instructs(seen.first or ""), instructs(seen.second or "")
+    return None if first == second else "A" if first else "B"
 
 
 def _latency_s(settings: SimulatedSettings, uniform: float) -> float:

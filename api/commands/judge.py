@@ -6,15 +6,17 @@ import contextlib
 import functools
 import signal
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from dikast import status, wiring
+from dikast.commands.anchors_lane import AnchorLane, open_lane
+from dikast.commands.choices import choices_from
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
-from dikast.engine.errors import ConfigError, DikastError, SinkError
+from dikast.engine.errors import ConfigError, DikastError, RunStopped, SinkError
 from dikast.engine.model import Failed
 from dikast.engine.ports import PacerStats, Sink, Source
 from dikast.engine.run import Engine, RunReport
@@ -28,22 +30,6 @@ from dikast.sinks import OutputScan
 _MESSAGE_SHOWN = 200  # characters of a failure's message on the terminal
 
 
-def choices_from(args: argparse.Namespace) -> wiring.Choices:
-    """The command line's say in the settings; `check` shares it."""
-    return wiring.Choices(
-        config=args.config,
-        judges=tuple(args.judge),
-        strategy=args.strategy,
-        template=args.template,
-        seed=args.seed,
-        budget_usd=args.budget_usd,
-        workers=args.workers,
-        limit=getattr(args, "limit", None),
-        store=getattr(args, "store", None),
-        no_store=True if getattr(args, "no_store", False) else None,
-    )
-
-
 async def run(args: argparse.Namespace) -> int:
     """Judge, write, give account; the exit status says how it went."""
     if args.output == "-" and args.json:
@@ -51,15 +37,25 @@ async def run(args: argparse.Namespace) -> int:
     settings = wiring.settle(choices_from(args))
     wiring.check_output_name(args.output)
     clock = SystemClock()
+    lane = open_lane(args, settings, clock)
     output = Output(args.output, argv=args.argv, clock=clock)
     source = wiring.open_source(args.pairs, args.format)
     progress = Progress(clock)
     log = LogObserver(build_logger(args.log_level, args.log_format), args.log_level)
-    store = wiring.store_path(settings, output.path)
-    engine = wiring.build_engine(settings, store=store, observers=(progress, log), clock=clock)
+    # An answer of an earlier judge must not be corrected by what today's anchors say.
+    named = settings.run.store is not None
+    keeps = lane is None or not lane.corrects or named
+    store = wiring.store_path(settings, output.path) if keeps else None
+    engine = wiring.build_engine(
+        settings,
+        store=store,
+        observers=(progress, log),
+        clock=clock,
+        wrap=None if lane is None else lane.wrap,
+    )
     # Signals are caught from here on: what is opened below is also closed in order.
     async with engine, contextlib.AsyncExitStack() as stack:
-        stack.enter_context(on_signals(_on_signal(args, engine, settings.run.drain_s)))
+        stack.enter_context(on_signals(_on_signal(args, engine, lane, settings.run.drain_s)))
         if args.fresh and (kept := output.set_aside()) is not None:
             _say(args, f"kept the old output as {kept}")
         resume = output.resume(engine.spec, engine.spec_tree)
@@ -69,7 +65,9 @@ async def run(args: argparse.Namespace) -> int:
         progress.total = count_rows(args.pairs, settings.run.limit)
         sink = wiring.open_sinks(output, args.sink, resume=resume)
         stack.push_async_exit(functools.partial(_close, sink))
-        report = await _account(args, settings, engine, output, source, sink, resume, progress)
+        report = await _account(
+            args, settings, engine, output, source, sink, resume, progress, lane
+        )
     code = status.of_report(report)
     _tell(
         args,
@@ -78,6 +76,7 @@ async def run(args: argparse.Namespace) -> int:
         code,
         simulated=progress.simulated or engine.simulated,
         first_failures=progress.first_failures.values(),
+        anchors=None if lane is None else lane.state(),
     )
     return code
 
@@ -91,6 +90,7 @@ async def _account(
     sink: Sink,
     resume: OutputScan | None,
     progress: Progress,
+    lane: AnchorLane | None,
 ) -> RunReport:
     """Run between the two writings of the manifest."""
     output.begin(
@@ -102,6 +102,8 @@ async def _account(
         simulated=engine.simulated,
     )
     try:
+        if lane is not None:
+            await _judge_anchors(args, lane, engine, output)
         async with _drawn(args, engine, progress):
             report = await engine.run(
                 source,
@@ -112,6 +114,9 @@ async def _account(
             )
         # The output has to be whole before the manifest says so.
         await sink.flush()
+    except RunStopped as stop:
+        output.end_stopped(stop.reason, stop.message)
+        raise
     except DikastError as error:
         output.end_with_error(str(error))
         raise
@@ -123,6 +128,21 @@ async def _account(
     return report
 
 
+async def _judge_anchors(
+    args: argparse.Namespace, lane: AnchorLane, engine: Engine, output: Output
+) -> None:
+    """The anchors come first: they may stop the run, and they say how scores are corrected."""
+    try:
+        said = await lane.judge()
+    finally:
+        engine.charge(lane.spent_usd)
+    output.note_anchors(lane.state())
+    for line in said:
+        _say(args, line)
+    lane.write_run(output.path)
+    lane.pass_gate()
+
+
 async def _close(sink: Sink, kind: type[BaseException] | None, *_: object) -> None:
     """Close the sink; an error that it has told before is not told twice."""
     with contextlib.suppress(SinkError) if kind is not None else contextlib.nullcontext():
@@ -130,7 +150,7 @@ async def _close(sink: Sink, kind: type[BaseException] | None, *_: object) -> No
 
 
 def _on_signal(
-    args: argparse.Namespace, engine: Engine, drain_s: float
+    args: argparse.Namespace, engine: Engine, lane: AnchorLane | None, drain_s: float
 ) -> Callable[[int, signal.Signals], None]:
     """The first signal drains, the second cancels."""
 
@@ -142,9 +162,13 @@ def _on_signal(
                 "(again to cancel them)",
             )
             engine.drain(f"interrupted by {which.name}")
+            if lane is not None:
+                lane.stop(count, which)
         else:
             _say(args, f"{which.name}: cancelling what is in flight")
             engine.cancel(f"interrupted by {which.name}")
+            if lane is not None:
+                lane.stop(count, which)
 
     return handle
 
@@ -193,6 +217,7 @@ def _tell(
     *,
     simulated: bool,
     first_failures: Iterable[Failed],
+    anchors: Mapping[str, Any] | None,
 ) -> None:
     """The end of the story: the ledger for people, the summary for machines."""
     if not args.quiet:
@@ -204,7 +229,10 @@ def _tell(
         hint = "" if report.stopped == "auth" else "; the same command resumes"
         _say_stop((report.message or report.stopped) + hint)
     if args.json:
-        print(msgspec.json.encode(summary(report, output, code, simulated=simulated)).decode())
+        found = summary(report, output, code, simulated=simulated)
+        if anchors is not None:
+            found["anchors"] = anchors
+        print(msgspec.json.encode(found).decode())
 
 
 def _one_line(failed: Failed) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dikast.commands.anchors_lane import Corrected
 from dikast.engine.errors import ProviderError, RunStopped
 from dikast.engine.model import (
     Call,
@@ -29,6 +30,9 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
 } | {
     "length_guard": lambda: length_guard(build(preset("swap", "j"), JUDGES, seed=9), strip=True),
 }
+STRATEGIES["corrected"] = lambda: Corrected(
+    build(preset("swap", "j"), JUDGES, seed=9), "affine", {"set": "s", "baseline": "b"}
+)
 PAIRS = [
     Pair(
         id=f"id {n} 号",
