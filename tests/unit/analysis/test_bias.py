@@ -242,6 +242,27 @@ def test_a_judge_that_favours_length_is_found_beside_people_who_do_not() -> None
     assert shares[-1] > shares[0]
 
 
+def test_a_feature_that_few_pairs_differ_in_does_not_cost_the_others_their_number() -> None:
+    rng = np.random.default_rng(14)
+    texts = TextTable()
+    lengths = rng.integers(50, 800, size=(300, 2))
+    codes = rng.integers(0, 2, size=300) * 2
+    for pair, (a, b) in enumerate(lengths):
+        bold = "**x**" if pair < 12 and codes[pair] == 0 else ""  # who has bold always wins
+        heading = "# x\n" if pair == 20 else ""
+        texts.take(pair, heading + bold + "x" * int(a), "x" * int(b))
+    count = Counting(np.arange(300), OPTIONS)
+    none = np.full(300, NONE, dtype=np.int8)
+    found = text_bias("j", codes.astype(np.int8), none, texts, count)
+    assert found is not None
+    effects = {effect.feature: effect for effect in found.joint}
+    assert effects["length"].odds_ratio.value == pytest.approx(1.0, abs=0.3)
+    assert effects["headings"].odds_ratio.value is None
+    assert effects["headings"].differing == 1
+    assert effects["bold"].odds_ratio.value is None
+    assert found.length_given_label.value is None
+
+
 def test_the_injection_report_is_read_and_another_file_refused() -> None:
     report = {
         "all": {"toward": 6, "could": 40, "unread": 1},

@@ -87,7 +87,8 @@ def test_an_id_counts_once_and_a_failure_gives_way(tmp_path: Path) -> None:
 def test_pairs_of_one_prompt_are_one_cluster(tmp_path: Path) -> None:
     rows = [outcome(f"p{n}", meta={"question_id": n // 2, "topic": "t"}) for n in range(4)]
     plain = ratings_of(tmp_path, rows)
-    assert plain.clusters.tolist() == [0, 0, 1, 1]
+    clusters = plain.clusters.tolist()
+    assert clusters[0] == clusters[1] != clusters[2] == clusters[3]
     assert plain.clustered
     named = ratings_of(tmp_path, rows, field="topic")
     assert len(set(named.clusters.tolist())) == 1
@@ -136,3 +137,11 @@ def test_scores_are_kept_by_dimension(tmp_path: Path) -> None:
 
 def test_a_files_name_is_short() -> None:
     assert stem("/a/b/run.jsonl.gz") == "run"
+
+
+@pytest.mark.parametrize("meta", [True, False])
+def test_clusters_do_not_depend_on_the_order_of_lines(tmp_path: Path, meta: bool) -> None:
+    rows = [outcome(f"p{n}", meta={"question_id": n // 2} if meta else {}) for n in range(12)]
+    there = ratings_of(tmp_path, rows).clusters.tolist()
+    back = ratings_of(tmp_path, rows[::-1]).clusters.tolist()
+    assert back[::-1] == there
