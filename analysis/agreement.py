@@ -205,7 +205,7 @@ def _with_labels(
         design_effect=effect,
         by_category={
             name: _accuracy(count, "three-way", said[mine], truth[mine], clusters[mine])
-            for code, name in enumerate(categories)
+            for name, code in sorted((name, code) for code, name in enumerate(categories))
             if np.any(mine := category[judged] == code)
         },
     )

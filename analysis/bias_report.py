@@ -59,6 +59,7 @@ class BiasReport(msgspec.Struct, frozen=True):
     noise: tuple[Noise, ...]
     injection: tuple[Flip, ...]
     missing: dict[str, dict[str, int]]
+    simulated: dict[str, int]
     absent: tuple[str, ...]
 
 
@@ -107,6 +108,7 @@ def bias(
         noise=tuple(each for each in noises if each is not None),
         injection=flips,
         missing={run.name: dict(run.missing) for run in ratings.runs if run.missing},
+        simulated={run.name: run.simulated for run in ratings.runs if run.simulated},
         absent=(),
     )
     return msgspec.structs.replace(report, absent=_absent(report, ratings))

@@ -25,6 +25,7 @@ _FENCE: Final = re.compile(r"^[ \t]*```", re.MULTILINE)
 _BOLD: Final = re.compile(r"\*\*[^*\n]+\*\*")
 _RATIO_EDGES: Final = (1.0, 1.1, 1.5, 2.0, 4.0, float("inf"))
 _STEPS_MAX: Final = 50
+_DIFFERING_MIN: Final = 10
 _COEFFICIENT_MAX: Final = 15.0
 _CONDITION_MAX: Final = 1e12
 _STEP_MIN: Final = 1e-9
@@ -33,11 +34,12 @@ _STEP_MIN: Final = 1e-9
 class Effect(msgspec.Struct, frozen=True):
     """The odds of winning for the answer that has more of a feature, all else in the model equal.
 
-    `feature` "length" is per doubling of the length in characters. `odds_ratio` above 1 favours
-    more. `value` is None where the fit has no finite answer.
+    `feature` "length" is per doubling of the length in characters. `differing` pairs have more of
+    it on one side. `odds_ratio` above 1 favours more; it has no value where too few pairs differ.
     """
 
     feature: str
+    differing: int
     odds_ratio: Number
 
 
@@ -131,8 +133,6 @@ def text_bias(
     one = doubling[:, None]
     both = np.column_stack([doubling, people])
     joint = np.column_stack([doubling, more])
-    varying = [j for j in range(joint.shape[1]) if np.ptp(joint[:, j]) > 0]
-    effects = logistic(joint[:, varying], (1 + value) / 2, clusters, level)
     none = Number(int(np.count_nonzero(known)), None)
     return TextBias(
         judge=name,
@@ -145,7 +145,27 @@ def text_bias(
         if np.any(known)
         else none,
         by_ratio=_by_ratio(doubling, value, people, known, clusters, count),
-        joint=tuple(Effect(FEATURES[j], effects[at]) for at, j in enumerate(varying)),
+        joint=_joint(joint, (1 + value) / 2, clusters, level),
+    )
+
+
+def _joint(x: Floats, y: Floats, clusters: Ints, level: float) -> tuple[Effect, ...]:
+    """All features in one model. One in which almost no pair differs can make the fit fail, so
+    the rarest leave the model, one by one, until it holds; they are told without a value."""
+    differing = (x != 0).sum(axis=0)
+    kept = [j for j in range(x.shape[1]) if differing[j] >= _DIFFERING_MIN]
+    kept.sort(key=lambda j: (j > 0, -differing[j]))
+    effects: list[Number] = []
+    while kept:
+        effects = logistic(x[:, kept], y, clusters, level)
+        if effects[0].value is not None:
+            break
+        kept.pop()
+    found = dict(zip(kept, effects, strict=True)) if kept else {}
+    return tuple(
+        Effect(name, int(differing[j]), found.get(j, Number(len(x), None)))
+        for j, name in enumerate(FEATURES)
+        if differing[j]
     )
 
 

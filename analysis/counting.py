@@ -120,10 +120,17 @@ class Counting:
         }
 
     def compared(
-        self, first: Ints, second: Ints, clusters: Ints, decided: Mask
+        self, first: Ints, second: Ints, clusters: Ints, decided: Mask, *, ordered: bool
     ) -> tuple[Number, Number, Number, Number]:
-        """Agreement and kappa of two columns, with ties and without."""
+        """Agreement and kappa of two columns, with ties and without.
+
+        Args:
+            ordered: the columns are two raters; else they are votes in no order, and each row
+                counts half in either order, so that kappa does not depend on it.
+        """
         rows = kappa.confusion_rows(first, second, 4)
+        if not ordered:
+            rows = (rows + kappa.confusion_rows(second, first, 4)) / 2
         kept, where = rows[decided], clusters[decided]
         return (
             self.estimate(rows, kappa.agreement, clusters),

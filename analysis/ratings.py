@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dikast.analysis.rows import LabelRow, OutcomeRow, read_labels, read_outcomes
 from dikast.engine.errors import InputError
-from dikast.engine.ids import IdTable
+from dikast.engine.ids import IdTable, digest_of
 from dikast.engine.model import Winner
 
 Codes = npt.NDArray[np.int8]
@@ -150,7 +150,7 @@ class Run:
         if missing is not None:
             self.missing[missing] += 1
         else:
-            self.bases[row.basis or "single"] += 1
+            self.bases[row.basis or ("single" if row.winner else "scored")] += 1
             self._take_scores(pair, row.scores)
         if row.kind != "failed":  # half of its votes are not there
             for vote in row.votes:
@@ -258,6 +258,7 @@ class Ratings:
         self._fields = (cluster_field,) if cluster_field else _CLUSTER_FIELDS
         self._ids = IdTable()
         self._count = 0
+        self._keys = array("Q")  # of the ids; the same in every process and order of lines
         self._labels, self._category = array("b"), array("l")
         self._prompt, self._model_a, self._model_b = array("l"), array("l"), array("l")
 
@@ -273,6 +274,7 @@ class Ratings:
         if found is not None:
             return found
         self._count += 1
+        self._keys.append(digest_of(pair_id))
         self._labels.append(NONE)
         for column in (self._category, self._prompt, self._model_a, self._model_b):
             column.append(-1)
@@ -365,10 +367,17 @@ class Ratings:
 
     @property
     def clusters(self) -> npt.NDArray[np.int64]:
-        """(pairs,) prompt codes; a pair without a known prompt is a prompt of its own."""
+        """(pairs,) prompt codes; a pair without a known prompt is a prompt of its own.
+
+        Codes are in order of a digest of the prompt's name, not of appearance: outcomes are
+        written as they come, and the intervals must not depend on that.
+        """
         prompts = np.array(self._prompt, dtype=np.int64)
-        own = len(self.prompts.names) + np.arange(len(prompts))
-        return np.where(prompts >= 0, prompts, own)
+        names = [digest_of(name) for name in self.prompts.names] or [0]
+        own = np.array(self._keys, dtype=np.uint64)
+        keys = np.where(prompts >= 0, np.array(names, dtype=np.uint64)[prompts], own)
+        _, codes = np.unique(keys, return_inverse=True)
+        return codes.astype(np.int64)
 
     @property
     def clustered(self) -> bool:

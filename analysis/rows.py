@@ -71,8 +71,9 @@ class OutcomeRow(msgspec.Struct, frozen=True):
 
     @property
     def missing(self) -> str | None:
-        """Why there is no verdict: "undecided: unparsed", "failed: timeout"; None if there is."""
-        if self.kind == "verdict":
+        """Why there is no verdict: "undecided: unparsed", "failed: timeout"; None if there is, and
+        for a single answer that was scored."""
+        if self.kind in ("verdict", "scored"):
             return None
         if self.kind == "scored":
             return "scored: a single answer"

@@ -134,6 +134,10 @@ def _overview(report: "BiasReport") -> Table:
                 for reason, count in reasons.items()
                 if count
             ),
+            *(
+                f"{name}: {count:,} outcomes are simulated"
+                for name, count in report.simulated.items()
+            ),
             *(f"not shown: {line}" for line in report.absent),
             *(
                 ()
@@ -272,15 +276,21 @@ def _text(report: "BiasReport") -> list[Table]:
     )
     joint = Table(
         "Format: odds of winning for the answer with more, all in one model",
-        ("judge", "feature", "n", "odds ratio"),
+        ("judge", "feature", "n", "pairs that differ", "odds ratio"),
         tuple(
-            (each.judge, effect.feature, effect.odds_ratio.n, measure(effect.odds_ratio))
+            (
+                each.judge,
+                effect.feature,
+                effect.odds_ratio.n,
+                effect.differing,
+                measure(effect.odds_ratio),
+            )
             for each in report.text
             for effect in each.joint
         ),
         (
             "length: per doubling; lists, headings, code, bold: for the answer that has more of "
-            "them; a feature that no pair differs in is not in the model",
+            "them; without a number: too few pairs differ in it",
         ),
     )
     return [length, ratios, joint]
