@@ -6,7 +6,7 @@ user can write one in a screen of code.
 """
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from dikast.engine.errors import ProviderError
 from dikast.engine.events import Event
@@ -42,6 +42,18 @@ class Source(Protocol):
 
     async def aclose(self) -> None:
         """Release files and connections; may be called twice."""
+        ...
+
+
+@runtime_checkable
+class StreamSource(Source, Protocol):
+    """A source that hands a row out again until it is told that the row is done.
+
+    Ids may come again (after a crash, from another worker), so they are not refused as used.
+    """
+
+    def skipped(self, row: Row) -> None:
+        """An earlier run has done this row: it will have no outcome."""
         ...
 
 
