@@ -57,6 +57,10 @@ class Positions:
         """True between `take_over` and `forget`."""
         return partition in self._partitions
 
+    def tenure(self, partition: int) -> object:
+        """Stands for the time since `take_over`; None when the partition is not ours."""
+        return self._partitions.get(partition)
+
     def tenures(self) -> dict[int, object]:
         """What stands for the time between a `take_over` and its `forget`, for each partition."""
         return dict(self._partitions)

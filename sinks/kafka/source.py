@@ -41,6 +41,15 @@ class Snapshot(NamedTuple):
     member: Any
 
 
+class _Fetched(NamedTuple):
+    """A record that was read and not yet handed out, and the tenure it was read in."""
+
+    partition: int
+    offset: int
+    rows: list[Row]
+    tenure: object
+
+
 class KafkaSource:
     """Pairs from the records of a topic. `Row.file` is `topic[partition]`, `Row.line` offset + 1.
 
@@ -81,7 +90,7 @@ class KafkaSource:
         self._consumer: Consumer | None = None
         self._handover = threading.Lock()
         self._member: Any = None
-        self._ready: deque[tuple[Message, list[Row]]] = deque()
+        self._ready: deque[_Fetched] = deque()
         self._ready_rows = 0
         self._arrived = asyncio.Event()
         self._progress = asyncio.Event()
@@ -128,13 +137,13 @@ class KafkaSource:
                     arrived.cancel()
             rows: list[Row] = []
             while self._ready and len(rows) < _BATCH_ROWS:
-                message, some = self._ready.popleft()
-                self._ready_rows -= len(some)
-                partition, offset = message.partition() or 0, message.offset() or 0
-                if self.positions.owns(partition) and self.positions.hand_out(
-                    partition, offset, len(some)
-                ):
-                    rows.extend(some)
+                fetched = self._ready.popleft()
+                self._ready_rows -= len(fetched.rows)
+                # A partition that was lost and came back is read again from its position.
+                if self.positions.tenure(fetched.partition) is not fetched.tenure:
+                    continue
+                if self.positions.hand_out(fetched.partition, fetched.offset, len(fetched.rows)):
+                    rows.extend(fetched.rows)
             if rows:
                 yield rows
 
@@ -305,7 +314,8 @@ class KafkaSource:
                 return  # the client tries again by itself
             raise InputError(error.str(), file=self.address.name)
         rows = self._rows(message)
-        self._ready.append((message, rows))
+        offset, tenure = message.offset() or 0, self.positions.tenure(partition)
+        self._ready.append(_Fetched(partition, offset, rows, tenure))
         self._ready_rows += len(rows)
 
     def _rows(self, message: Message) -> list[Row]:
@@ -360,6 +370,8 @@ class KafkaSource:
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         """In the client's thread: begin where the last owner has left off."""
+        if self._closing:
+            return  # the group was quicker than our leave; what is not read is not ours
         numbers = [each.partition for each in places]
         committed = self._committed(consumer, places)
         with self._handover:
@@ -368,6 +380,11 @@ class KafkaSource:
         for number in numbers:
             self._at_end.pop(number, None)
         self._paused.difference_update(numbers)
+        # Said and not left to the client, which asks a second time: reading begins where the
+        # books do.
+        starts = {mark.partition: mark.offset for mark in self.positions.marks(numbers)}
+        topic = self.address.topic
+        consumer.assign([TopicPartition(topic, each, starts[each]) for each in numbers])
 
     def _begin(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         for each in places:
@@ -401,9 +418,9 @@ class KafkaSource:
 
     async def _give_up(self, numbers: list[int]) -> list[Mark]:
         gone = set(numbers)
-        kept = [each for each in self._ready if (each[0].partition() or 0) not in gone]
+        kept = [each for each in self._ready if each.partition not in gone]
         self._ready = deque(kept)
-        self._ready_rows = sum(len(rows) for _, rows in kept)
+        self._ready_rows = sum(len(each.rows) for each in kept)
         until_s = self._loop.time() + self.address.drain_s
         # At the end of a run nobody judges any more: what is open stays open.
         while not self._closing and self.positions.open_rows(numbers):

@@ -10,7 +10,7 @@ looked up in the group's offsets.
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -20,12 +20,14 @@ from dikast.engine.model import Outcome
 from dikast.engine.ports import Clock
 from dikast.sinks.kafka.address import KafkaAddress
 from dikast.sinks.kafka.positions import Mark
-from dikast.sinks.kafka.producer import explain
+from dikast.sinks.kafka.producer import explain, patiently
 from dikast.sinks.kafka.records import OutgoingRecord, RecordMaker
 from dikast.sinks.kafka.source import KafkaSource
 
 _TRANSACTION_S = 15.0
 _TRIES = 8
+_STEP_S = 5.0
+_STEPS = 3
 _AGAIN_S = 0.5
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 
@@ -96,7 +98,6 @@ class TransactionalSink:
         self._producer: Producer | None = None
         self._waiting: list[_Waiting] = []
         self._committed: list[Mark] = []
-        self._generation = 0
         self._one = asyncio.Lock()
         self._loop_task: asyncio.Task[None] | None = None
         self._closed = False
@@ -178,9 +179,8 @@ class TransactionalSink:
         positions = self._source.positions
         ours: list[_Waiting] = []
         for each in batch:
-            tenures = positions.tenures()
+            each.tenure = positions.tenure(each.partition)
             if positions.finish(each.partition, each.offset):
-                each.tenure = tenures.get(each.partition)
                 ours.append(each)
             else:
                 _hand_back(each)
@@ -222,14 +222,7 @@ class TransactionalSink:
 
     def _transact(self, records: list[OutgoingRecord], marks: list[Mark], member: Any) -> None:
         """In a thread: begin, produce, send positions, commit."""
-        producer = self._producer
-        if producer is None:
-            self._generation += 1
-            producer = Producer(
-                {**self._settings, "transactional.id": f"{self._member}-{self._generation}"}
-            )
-            producer.init_transactions(self.address.ask_s)
-            self._producer = producer
+        producer = self._producer or self._fresh()
         producer.begin_transaction()
         for record in records:
             while True:
@@ -241,23 +234,25 @@ class TransactionalSink:
                 except BufferError:
                     producer.poll(0.1)
         places = self._source.places(marks)
-        _again_and_again(
-            lambda: producer.send_offsets_to_transaction(places, member, self.address.ask_s)
-        )
-        _again_and_again(lambda: producer.commit_transaction(self.address.ask_s))
+        _again(lambda: producer.send_offsets_to_transaction(places, member, _STEP_S))
+        _again(lambda: producer.commit_transaction(_STEP_S))
+
+    def _fresh(self) -> Producer:
+        """In a thread: a new client. Whatever its predecessor has left open is settled then."""
+        producer = Producer({**self._settings, "transactional.id": self._member})
+        patiently(self.address, lambda: producer.init_transactions(self.address.ask_s))
+        self._producer = producer
+        return producer
 
     async def _after(self, reason: KafkaError, marks: list[Mark]) -> KafkaError | None:
         """Clear up after a transaction that failed; it may have been committed all the same."""
         producer = self._producer
         if producer is not None and reason.txn_requires_abort():
-            try:
-                await asyncio.to_thread(
-                    _again_and_again, lambda: producer.abort_transaction(self.address.ask_s)
-                )
+            with contextlib.suppress(KafkaException):
+                await asyncio.to_thread(_again, lambda: producer.abort_transaction(_STEP_S))
                 return reason
-            except KafkaException as error:
-                reason = error.args[0]
         self._producer = None
+        await asyncio.to_thread(self._fresh)
         return None if await self._was_committed(marks) else reason
 
     async def _was_committed(self, marks: list[Mark]) -> bool:
@@ -294,14 +289,14 @@ def _hand_back(each: _Waiting) -> None:
         )
 
 
-def _again_and_again(step: Any) -> None:
-    """A step of a transaction; one that only came too early is taken again."""
-    for attempt in range(_TRIES):
+def _again(step: Callable[[], object]) -> None:
+    """A step of a transaction; one that only came too early is taken again, a few times."""
+    for attempt in range(_STEPS):
         try:
             step()
         except KafkaException as error:
             reason: KafkaError = error.args[0]
-            if not reason.retriable() or attempt + 1 == _TRIES:
+            if not reason.retriable() or attempt + 1 == _STEPS:
                 raise
         else:
             return

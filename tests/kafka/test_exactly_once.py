@@ -88,7 +88,7 @@ def test_every_id_is_there_once_whatever_is_killed(apache: ApacheKafka, tmp_path
                 apache.stop()
                 apache.start()
             doomed.start()
-        deadline_s = time.monotonic() + 180
+        deadline_s = time.monotonic() + 150
         for worker in (steady, doomed):
             worker.process.wait(max(1.0, deadline_s - time.monotonic()))
     finally:
