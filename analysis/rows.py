@@ -42,6 +42,7 @@ class MarksRow(msgspec.Struct, frozen=True, gc=False):
 
     majority_share: float = 1.0
     margin: float = 1.0
+    spared: int = 0
 
 
 class OutcomeRow(msgspec.Struct, frozen=True):

@@ -26,17 +26,10 @@ class PartRow(msgspec.Struct, frozen=True, gc=False):
     pick: str = "none"
 
 
-class MarksRow(msgspec.Struct, frozen=True, gc=False):
-    """Of an outcome's marks, what was not asked."""
-
-    spared: int = 0
-
-
 class BallotRow(OutcomeRow, frozen=True):
     """An outcome with the members' picks."""
 
     parts: tuple[PartRow, ...] = ()
-    marks: MarksRow | None = None
 
     @property
     def picks(self) -> dict[str, str]:

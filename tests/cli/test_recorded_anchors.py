@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from bench.recorded import rows
 from dikast.analysis.drift import Judged, check_drift
 from tests.cli.tools import Cli, write_rows
-from tests.data_driven.test_recorded_judges import TEMPLATES, rows
+from tests.data_driven.test_recorded_judges import TEMPLATES
 
 pytestmark = pytest.mark.realtime
 CONFIG = """
