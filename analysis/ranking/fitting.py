@@ -1,0 +1,194 @@
+"""The fit: penalised maximum likelihood by Newton's method, one ranking or a thousand at once.
+
+Parameters stand in one row: a strength for each model, a coefficient for each covariate, and the
+tie parameter where the model has one. The penalty is a ridge, ridge / 2 times the sum of squares,
+which keeps every rating finite. Within a group of models that met, the strengths sum to zero.
+Bootstrap draws are fitted together, as rows of one array.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dikast.analysis.ranking.battles import Bools, Floats, Ints
+from dikast.analysis.ranking.likelihood import LIKELIHOODS, TIE_START, Counts, Model, Terms
+
+STEPS_MAX = 200
+_TOLERANCE = 1e-15
+_HALVINGS_MAX = 40
+_NUMBERS_AT_ONCE = 1_000_000
+
+
+class Fit(NamedTuple):
+    """`parameters` of shape (draws, p); `information` is the penalised one, (p, p) of the last."""
+
+    parameters: Floats
+    information: Floats
+    converged: bool
+
+
+@dataclass(frozen=True)
+class Design:
+    """What the counts refer to: cell c is models i[c] against j[c], with covariates x[c].
+
+    `groups` numbers the groups of models that met (strengths compare within a group only).
+    """
+
+    i: Ints
+    j: Ints
+    groups: Ints
+    model: Model
+    ridge: float
+    x: Floats | None = None
+
+    @property
+    def models(self) -> int:
+        """How many strengths there are."""
+        return len(self.groups)
+
+    @property
+    def covariates(self) -> int:
+        """How many coefficients there are."""
+        return 0 if self.x is None else self.x.shape[1]
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+        return self.models + self.covariates + (self.model in TIE_START)
+
+    def start(self, draws: int) -> Floats:
+        """Everybody equal."""
+        parameters = np.zeros((draws, self.size))
+        if self.model in TIE_START:
+            parameters[:, -1] = TIE_START[self.model]
+        return parameters
+
+    def terms(self, parameters: Floats, counts: Counts) -> Terms:
+        """The likelihood's terms of every draw and cell, shape (draws, cells)."""
+        d = parameters[:, self.i] - parameters[:, self.j]
+        if self.x is not None:
+            d = d + parameters[:, self.models : self.models + self.covariates] @ self.x.T
+        tie = parameters[:, -1:] if self.model in TIE_START else np.zeros((len(parameters), 1))
+        return LIKELIHOODS[self.model](d, np.broadcast_to(tie, d.shape), counts)
+
+    def gradient(self, parameters: Floats, terms: Terms) -> Floats:
+        """Of the penalised log-likelihood, shape (draws, p)."""
+        draws, n = len(parameters), self.models
+        gradient = np.empty_like(parameters)
+        gradient[:, :n] = self._sum_by_model(terms.d, -1.0)
+        if self.x is not None:
+            gradient[:, n : n + self.covariates] = terms.d @ self.x
+        if self.model in TIE_START:
+            gradient[:, -1] = terms.t.sum(axis=1)
+        assert gradient.shape == (draws, self.size)
+        return gradient - self.ridge * parameters
+
+    def information(self, terms: Terms) -> Floats:
+        """Negative second derivatives with the penalty, shape (draws, p, p).
+
+        The strengths' free common shift is held by a constant on each group's block.
+        """
+        draws, n, k = len(terms.dd), self.models, self.covariates
+        out = np.zeros((draws, self.size, self.size))
+        flat = np.zeros((draws, n * n))
+        for row, weights in zip(flat, terms.dd, strict=True):
+            row += np.bincount(self.i * n + self.j, weights=weights, minlength=n * n)
+        met = flat.reshape(draws, n, n)
+        out[:, :n, :n] = -met - met.transpose(0, 2, 1)
+        every = np.arange(n)
+        out[:, every, every] = self._sum_by_model(terms.dd, 1.0)
+        if self.x is not None:
+            cross = np.stack(
+                [self._sum_by_model(terms.dd * column, -1.0) for column in self.x.T], axis=2
+            )
+            out[:, :n, n : n + k] = cross
+            out[:, n : n + k, :n] = cross.transpose(0, 2, 1)
+            out[:, n : n + k, n : n + k] = np.einsum("dc,ck,cl->dkl", terms.dd, self.x, self.x)
+        if self.model in TIE_START:
+            out[:, :n, -1] = out[:, -1, :n] = self._sum_by_model(terms.dt, -1.0)
+            out[:, -1, -1] = terms.tt.sum(axis=1)
+            if self.x is not None:
+                out[:, n : n + k, -1] = out[:, -1, n : n + k] = terms.dt @ self.x
+        out[:, np.arange(self.size), np.arange(self.size)] += self.ridge
+        out[:, :n, :n] += self.groups[:, None] == self.groups[None, :]
+        return out
+
+    def value(self, parameters: Floats, terms: Terms) -> Floats:
+        """The penalised log-likelihood of every draw."""
+        return terms.value.sum(axis=1) - self.ridge / 2 * (parameters**2).sum(axis=1)
+
+    def _sum_by_model(self, values: Floats, sign: float) -> Floats:
+        """For every draw and model, values where it is i plus `sign` times those where it is j."""
+        n = self.models
+        return np.stack(
+            [
+                np.bincount(self.i, weights=row, minlength=n)
+                + sign * np.bincount(self.j, weights=row, minlength=n)
+                for row in values
+            ]
+        )
+
+
+def fit(design: Design, counts: Counts, start: Floats | None = None) -> Fit:
+    """The most likely parameters for every draw.
+
+    Args:
+        design: the cells and the model.
+        counts: weighted wins and ties, each of shape (draws, cells).
+        start: where to begin, shape (p,); everybody equal by default.
+    """
+    draws, cells = counts.a.shape
+    numbers = max(1, cells + design.size**2)
+    at_once = max(1, _NUMBERS_AT_ONCE // numbers)
+    parts: list[Fit] = []
+    for first in range(0, draws, at_once):
+        part = Counts(*(column[first : first + at_once] for column in counts))
+        begin = design.start(len(part.a))
+        if start is not None:
+            begin[:] = start
+        parts.append(_newton(design, part, begin))
+    return Fit(
+        parameters=np.concatenate([part.parameters for part in parts]),
+        information=parts[-1].information,
+        converged=all(part.converged for part in parts),
+    )
+
+
+def _newton(design: Design, counts: Counts, parameters: Floats) -> Fit:
+    """Newton's method with step halving, all draws together."""
+    terms = design.terms(parameters, counts)
+    value = design.value(parameters, terms)
+    scale = 1.0 + counts.a.sum(axis=1) + counts.b.sum(axis=1) + counts.tie.sum(axis=1)
+    converged = False
+    for _ in range(STEPS_MAX):
+        gradient = design.gradient(parameters, terms)
+        step = np.linalg.solve(design.information(terms), gradient[:, :, None])[:, :, 0]
+        if float((np.abs((step * gradient).sum(axis=1)) / scale).max()) < _TOLERANCE:
+            parameters = parameters + step
+            converged = True
+            break
+        length = np.ones((len(parameters), 1))
+        for _ in range(_HALVINGS_MAX):
+            tried = parameters + length * step
+            allowed = _allowed(design, tried)
+            new_terms = design.terms(np.where(allowed[:, None], tried, parameters), counts)
+            new_value = design.value(tried, new_terms)
+            worse = ~allowed | ~(new_value >= value - 1e-12 * scale)
+            if not worse.any():
+                break
+            length[worse] /= 2
+        else:
+            tried = np.where(worse[:, None], parameters, tried)
+            new_terms = design.terms(tried, counts)
+            new_value = design.value(tried, new_terms)
+        parameters, terms, value = tried, new_terms, new_value
+    last = Terms(*(column[-1:] for column in terms))
+    return Fit(parameters, design.information(last)[0], converged)
+
+
+def _allowed(design: Design, parameters: Floats) -> Bools:
+    """Rao and Kupper's threshold is positive; everything else may be any number."""
+    if design.model == "rao-kupper":
+        return parameters[:, -1] > 0
+    return np.ones(len(parameters), dtype=np.bool_)
