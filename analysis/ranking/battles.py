@@ -10,7 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,12 @@ Result = Literal["A", "B", "tie", "disagree"]
 
 A, B, TIE, DISAGREE = 0, 1, 2, 3
 _CODES: Final[Mapping[str, int]] = {"A": A, "B": B, "tie": TIE, "disagree": DISAGREE}
+_FLIPPED: Final[Mapping[Result, Result]] = {
+    "A": "B",
+    "B": "A",
+    "tie": "tie",
+    "disagree": "disagree",
+}
 _ORDERS: Final[Mapping[str | None, int]] = {None: 0, "ab": 1, "ba": 2}
 
 
@@ -31,11 +37,13 @@ _ORDERS: Final[Mapping[str | None, int]] = {None: 0, "ab": 1, "ba": 2}
 class Battles:
     """Columns of equal length n, and what was left out on the way.
 
-    `a`, `b` and `judge` are places in `models` and `judges`; `result` is 0 (A won), 1 (B won), 2
-    (tie) or 3 (the two orders disagree); `cluster` numbers the prompts and `item` the pairs by
-    first appearance; `weight` is the battle's share of evidence. `covariates` has shape (n, k) and
-    holds differences A minus B. `order_merged` pairs had both orders, `single_order` only one of
-    the two, `clustered_by` counts what named the prompt.
+    A is the model whose name comes first, so that a pair read the other way round is the same
+    battle. `a`, `b` and `judge` are places in `models` and `judges`; `result` is 0 (A won), 1 (B
+    won), 2 (tie) or 3 (the two orders disagree); `cluster` numbers the prompts and `item` the
+    pairs by first appearance; `weight` is the battle's share of evidence. `covariates` has shape
+    (n, k) and holds differences A minus B. `order_merged` pairs had both orders, `single_order`
+    only one of the two, `clustered_by` counts what named the prompt. `split` says that several
+    rows with weights that sum to 1 are one battle.
     """
 
     models: tuple[str, ...]
@@ -53,6 +61,7 @@ class Battles:
     order_merged: int = 0
     single_order: int = 0
     clustered_by: Mapping[str, int] | None = None
+    split: bool = False
 
     def __len__(self) -> int:
         return len(self.a)
@@ -75,10 +84,17 @@ class Battles:
             left_out=dict(left_out),
         )
 
+    @property
+    def count(self) -> int:
+        """How many battles these rows are."""
+        return round(float(self.weight.sum())) if self.split else len(self)
+
     def by_judge(self) -> dict[str, "Battles"]:
-        """The battles before each judge, with the models that it saw. Columns are shared out."""
+        """The battles before each judge, with the models that it saw; what was left out is not
+        known by judge and stays behind."""
+        bare = replace(self, left_out=None, order_merged=0, single_order=0, clustered_by=None)
         return {
-            name: self.where(self.judge == place).compact()
+            name: bare.where(self.judge == place).compact()
             for place, name in enumerate(self.judges)
         }
 
@@ -88,8 +104,8 @@ class Battles:
         judges, judge = np.unique(self.judge, return_inverse=True)
         return replace(
             self,
-            models=tuple(self.models[place] for place in seen),
-            judges=tuple(self.judges[place] for place in judges),
+            models=tuple(self.models[place] for place in _ints(seen)),
+            judges=tuple(self.judges[place] for place in _ints(judges)),
             a=places[: len(self)].astype(np.int64),
             b=places[len(self) :].astype(np.int64),
             judge=judge.astype(np.int64),
@@ -115,7 +131,9 @@ class BattleLog:
             name: array("i") for name in ("a", "b", "judge", "repeat")
         }
         self._codes: dict[str, array[int]] = {name: array("b") for name in ("result", "order")}
-        self._hashes: dict[str, array[int]] = {name: array("Q") for name in ("item", "cluster")}
+        self._hashes: dict[str, array[int]] = {
+            name: array("Q") for name in ("item", "cluster", "identity")
+        }
         self._x = array("d")
         self._names = covariate_names
         self.left_out: Counter[str] = Counter()
@@ -136,6 +154,7 @@ class BattleLog:
         order: Literal["ab", "ba"] | None = None,
         repeat: int = 0,
         covariates: tuple[float, ...] = (),
+        identity: str | None = None,
     ) -> None:
         """Enter one battle.
 
@@ -149,10 +168,16 @@ class BattleLog:
                 same item, judge and repeat.
             repeat: tells repeated judgements of one order apart.
             covariates: differences A minus B, one for each name.
+            identity: the row's own id; of rows with one identity, judge, order and repeat the
+                last one stands, as in a resumed output.
         """
         if model_a == model_b:
             self.left_out["a model against itself"] += 1
             return
+        if model_a > model_b:
+            model_a, model_b, result = model_b, model_a, _FLIPPED[result]
+            order = None if order is None else "ba" if order == "ab" else "ab"
+            covariates = tuple(-value for value in covariates)
         for name, value in (
             ("a", self._models.setdefault(model_a, len(self._models))),
             ("b", self._models.setdefault(model_b, len(self._models))),
@@ -162,9 +187,10 @@ class BattleLog:
             self._small[name].append(value)
         self._codes["result"].append(_CODES[result])
         self._codes["order"].append(_ORDERS[order])
-        hashed = _hash(item)
+        hashed = _hash(f"{item}\0{model_a}\0{model_b}")
         self._hashes["item"].append(hashed)
         self._hashes["cluster"].append(hashed if cluster is None else _hash(cluster))
+        self._hashes["identity"].append(len(self) if identity is None else _hash(identity))
         self._x.extend(covariates)
 
     def finish(self) -> Battles:
@@ -176,7 +202,9 @@ class BattleLog:
         }
         item, _ = _by_first_appearance(np.array(self._hashes["item"], dtype=np.uint64))
         cluster, _ = _by_first_appearance(np.array(self._hashes["cluster"], dtype=np.uint64))
-        result, keep, merged, single = _merge_orders(small, item)
+        identity, _ = _by_first_appearance(np.array(self._hashes["identity"], dtype=np.uint64))
+        stands = _last_of_each(small, identity)
+        result, keep, merged, single = _merge_orders(small, item, stands)
         battles = Battles(
             models=tuple(self._models),
             judges=tuple(self._judges),
@@ -189,7 +217,7 @@ class BattleLog:
             weight=np.ones(count),
             covariates=np.array(self._x).reshape(count, len(self._names)),
             covariate_names=self._names,
-            left_out=dict(self.left_out),
+            left_out=dict(self.left_out + Counter({"given twice": int((~stands).sum())})),
             order_merged=merged,
             single_order=single,
             clustered_by=dict(self.clustered_by),
@@ -197,13 +225,17 @@ class BattleLog:
         return battles.where(keep)
 
 
-def battles_of(
-    rows: list[tuple[str, str, Result]], clusters: list[str] | None = None
-) -> Battles:
+def battles_of(rows: list[tuple[str, str, Result]], clusters: list[str] | None = None) -> Battles:
     """Battles from (model_a, model_b, result) triples; every one is its own prompt by default."""
     log = BattleLog()
     for place, (model_a, model_b, result) in enumerate(rows):
-        log.add(str(place), model_a, model_b, result, cluster=clusters and clusters[place])
+        log.add(
+            str(place),
+            model_a,
+            model_b,
+            result,
+            cluster=clusters[place] if clusters is not None else None,
+        )
     return log.finish()
 
 
@@ -223,6 +255,10 @@ def require_battles(battles: Battles, what: str = "the input") -> None:
     )
 
 
+def _ints(places: Ints) -> list[int]:
+    return cast("list[int]", places.tolist())
+
+
 def _hash(text: str) -> int:
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
@@ -238,15 +274,29 @@ def _by_first_appearance(keys: NDArray[Any]) -> tuple[Ints, int]:
     return number[inverse], len(first)
 
 
-def _merge_orders(columns: Mapping[str, Ints], item: Ints) -> tuple[Ints, Bools, int, int]:
+def _last_of_each(columns: Mapping[str, Ints], identity: Ints) -> Bools:
+    """Marks the last row of every identity, judge, order and repeat."""
+    keys = (columns["order"], columns["repeat"], columns["judge"], identity)
+    rows = np.lexsort(keys)  # stable: the last of equals stays last
+    again = np.ones(max(0, len(rows) - 1), dtype=np.bool_)
+    for key in keys:
+        again &= key[rows[:-1]] == key[rows[1:]]
+    stands = np.ones(len(rows), dtype=np.bool_)
+    stands[rows[:-1][again]] = False
+    return stands
+
+
+def _merge_orders(
+    columns: Mapping[str, Ints], item: Ints, stands: Bools
+) -> tuple[Ints, Bools, int, int]:
     """Join the two orders of an item: alike is that result, anything else is a disagreement.
 
     Returns:
         The results, which rows stand, how many pairs had both orders, and how many only one.
     """
     result, order = columns["result"].copy(), columns["order"]
-    keep = np.ones(len(result), dtype=np.bool_)
-    rows = np.flatnonzero(order)
+    keep = stands.copy()
+    rows = np.flatnonzero((order > 0) & stands)
     if not len(rows):
         return result, keep, 0, 0
     keys = (order[rows], columns["repeat"][rows], columns["judge"][rows], item[rows])

@@ -17,6 +17,7 @@ from dikast.analysis.ranking.likelihood import LIKELIHOODS, TIE_START, Counts, M
 STEPS_MAX = 200
 _TOLERANCE = 1e-15
 _HALVINGS_MAX = 40
+_SLACK = 1e-12
 _NUMBERS_AT_ONCE = 1_000_000
 
 
@@ -82,7 +83,8 @@ class Design:
         if self.model in TIE_START:
             gradient[:, -1] = terms.t.sum(axis=1)
         assert gradient.shape == (draws, self.size)
-        return gradient - self.ridge * parameters
+        penalised: Floats = gradient - self.ridge * parameters
+        return penalised
 
     def information(self, terms: Terms) -> Floats:
         """Negative second derivatives with the penalty, shape (draws, p, p).
@@ -116,7 +118,8 @@ class Design:
 
     def value(self, parameters: Floats, terms: Terms) -> Floats:
         """The penalised log-likelihood of every draw."""
-        return terms.value.sum(axis=1) - self.ridge / 2 * (parameters**2).sum(axis=1)
+        penalty: Floats = self.ridge / 2 * (parameters**2).sum(axis=1)
+        return terms.value.sum(axis=1) - penalty
 
     def _sum_by_model(self, values: Floats, sign: float) -> Floats:
         """For every draw and model, values where it is i plus `sign` times those where it is j."""
@@ -168,23 +171,27 @@ def _newton(design: Design, counts: Counts, parameters: Floats) -> Fit:
             parameters = parameters + step
             converged = True
             break
-        length = np.ones((len(parameters), 1))
-        for _ in range(_HALVINGS_MAX):
-            tried = parameters + length * step
-            allowed = _allowed(design, tried)
-            new_terms = design.terms(np.where(allowed[:, None], tried, parameters), counts)
-            new_value = design.value(tried, new_terms)
-            worse = ~allowed | ~(new_value >= value - 1e-12 * scale)
-            if not worse.any():
-                break
-            length[worse] /= 2
-        else:
-            tried = np.where(worse[:, None], parameters, tried)
-            new_terms = design.terms(tried, counts)
-            new_value = design.value(tried, new_terms)
-        parameters, terms, value = tried, new_terms, new_value
+        parameters = _search(design, counts, parameters, step, value - _SLACK * scale)
+        terms = design.terms(parameters, counts)
+        value = design.value(parameters, terms)
     last = Terms(*(column[-1:] for column in terms))
     return Fit(parameters, design.information(last)[0], converged)
+
+
+def _search(
+    design: Design, counts: Counts, parameters: Floats, step: Floats, floor: Floats
+) -> Floats:
+    """Go along the step, halved until the likelihood is not below `floor`; or stay."""
+    length = np.ones((len(parameters), 1))
+    for _ in range(_HALVINGS_MAX):
+        tried = parameters + length * step
+        allowed = _allowed(design, tried)
+        terms = design.terms(np.where(allowed[:, None], tried, parameters), counts)
+        good = allowed & (design.value(tried, terms) >= floor)
+        if good.all():
+            return tried
+        length[~good] /= 2
+    return np.where(length > 0.5**_HALVINGS_MAX, parameters + length * step, parameters)
 
 
 def _allowed(design: Design, parameters: Floats) -> Bools:

@@ -8,7 +8,6 @@ no bound on somebody's rating, and the report has to say on whose and in which d
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from dikast.analysis.ranking.battles import Floats, Ints
@@ -43,9 +42,9 @@ def structure_of(points: Floats) -> Structure:
     Args:
         points: shape (n, n), what row i won against column j, ties counted for both.
     """
-    graph = csr_array(points > 0)
-    _, weak = connected_components(graph, directed=True, connection="weak")
-    _, strong = connected_components(graph, directed=True, connection="strong")
+    graph: Floats = (points > 0).astype(float)
+    _, weak = connected_components(graph, directed=True, connection="weak", return_labels=True)
+    _, strong = connected_components(graph, directed=True, connection="strong", return_labels=True)
     sizes = np.bincount(weak)
     order = np.argsort(-sizes, kind="stable")
     number = np.empty_like(order)
@@ -58,12 +57,16 @@ def structure_of(points: Floats) -> Structure:
         if len(parts) == 1:
             continue
         core = members[strong[members] == parts[np.argmax(counts)]]
-        losers = set(breadth_first_order(graph, core[0], return_predecessors=False).tolist())
+        losers = set(
+            breadth_first_order(
+                graph, int(core[0]), directed=True, return_predecessors=False
+            ).tolist()
+        )
         winners = set(
-            breadth_first_order(graph.T.tocsr(), core[0], return_predecessors=False).tolist()
+            breadth_first_order(
+                graph.T, int(core[0]), directed=True, return_predecessors=False
+            ).tolist()
         )
         for model in set(members.tolist()) - set(core.tolist()):
-            sides[model] = (
-                "above" if model in winners else "below" if model in losers else "apart"
-            )
+            sides[model] = "above" if model in winners else "below" if model in losers else "apart"
     return Structure(groups, tuple(sides))

@@ -6,6 +6,7 @@ with the factor G / (G - 1) and Student's t with G - 1 degrees of freedom; Field
 (JRSS B 69) for the cluster bootstrap.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +33,12 @@ def sandwich(design: Design, fitted: Fit, cells: Cells) -> Floats:
     """Covariance of the parameters when battles on one prompt are dependent, shape (p, p).
 
     Args:
-        design: one cell a battle, in the order of `cells`.
+        design: what `fitted` was fitted with.
         fitted: the fit on the whole.
         cells: the battles.
     """
     counts = Counts(*(column[None, :] for column in cells.counts))
+    design = replace(design, i=design.i[cells.cell], j=design.j[cells.cell])
     terms = design.terms(fitted.parameters[:1], counts)
     n, k = design.models, design.covariates
     rows, columns, values = (
