@@ -4,17 +4,16 @@ Computed by evalica. Source: Elo 1978, The Rating of Chessplayers; K and start a
 """
 
 import evalica
-import numpy as np
 from evalica import Winner
 
-from dikast.analysis.ranking.battles import A, B, Battles, Floats
+from dikast.analysis.ranking.battles import A, B, Battles
 
 START_POINTS = 1000.0
 K_POINTS = 4.0
 
 
-def elo(battles: Battles) -> Floats:
-    """Elo ratings after all battles in their order, one for each of `battles.models`.
+def elo(battles: Battles) -> dict[str, float]:
+    """Elo ratings by model after all battles in their order.
 
     A tie and two orders that disagree are half a win; weights scale K.
     """
@@ -30,5 +29,6 @@ def elo(battles: Battles) -> Floats:
         initial=START_POINTS,
         k=K_POINTS,
     )
-    by_place = dict(zip(found.scores.index.tolist(), found.scores.tolist(), strict=True))
-    return np.array([by_place[place] for place in range(len(battles.models))])
+    places: list[int] = found.scores.index.tolist()
+    ratings: list[float] = found.scores.tolist()
+    return {battles.models[place]: rating for place, rating in zip(places, ratings, strict=True)}

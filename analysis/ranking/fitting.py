@@ -119,7 +119,8 @@ class Design:
     def value(self, parameters: Floats, terms: Terms) -> Floats:
         """The penalised log-likelihood of every draw."""
         penalty: Floats = self.ridge / 2 * (parameters**2).sum(axis=1)
-        return terms.value.sum(axis=1) - penalty
+        value: Floats = terms.value.sum(axis=1)
+        return value - penalty
 
     def _sum_by_model(self, values: Floats, sign: float) -> Floats:
         """For every draw and model, values where it is i plus `sign` times those where it is j."""
@@ -166,7 +167,8 @@ def _newton(design: Design, counts: Counts, parameters: Floats) -> Fit:
     converged = False
     for _ in range(STEPS_MAX):
         gradient = design.gradient(parameters, terms)
-        step = np.linalg.solve(design.information(terms), gradient[:, :, None])[:, :, 0]
+        solved = np.linalg.solve(design.information(terms), gradient[:, :, None])
+        step: Floats = np.asarray(solved[:, :, 0], dtype=np.float64)
         if float((np.abs((step * gradient).sum(axis=1)) / scale).max()) < _TOLERANCE:
             parameters = parameters + step
             converged = True

@@ -50,6 +50,10 @@ class LiveRanking:
         self.battles = 0
         self.left_out: Counter[str] = Counter()
 
+    def afresh(self) -> "LiveRanking":
+        """An empty one with the same settings."""
+        return LiveRanking(ridge=self._ridge)
+
     def add(self, outcome: Outcome) -> None:
         """Count one outcome; what is no battle between two models is counted as left out."""
         if not isinstance(outcome, Verdict):

@@ -66,7 +66,7 @@ class _Row(msgspec.Struct):
     judge: Any = None
     annotator: Any = None
     worker: Any = None
-    order: str | None = None
+    order: Any = None
     repeat: Any = None
     prompt: Any = None
     prompt_id: Any = None
@@ -249,7 +249,7 @@ class BattleReader:
         else:
             by = "" if judge is None else str(judge)
             split = row.inconsistent in (True, "true") and result == "tie"
-            order = row.order if row.order in ("ab", "ba") else None
+            order: Order | None = row.order if row.order in ("ab", "ba") else None
             yield by, order, "disagree" if split else result
 
 

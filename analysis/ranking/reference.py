@@ -6,19 +6,27 @@ rankings separate in the same direction minus the share that they separate in op
 Intervals of the rank correlations: Fieller, Hartley and Pearson 1957 (Biometrika 44).
 """
 
+import csv
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from scipy.stats import kendalltau, spearmanr
 
 from dikast.analysis.intervals import Interval, normal
 from dikast.analysis.ranking.battles import Floats, Ints
+from dikast.analysis.ranking.report import Ranking
 from dikast.engine.errors import InputError
 from dikast.engine.model import Record
 
 _MODELS_MIN = 3
+_MODEL_COLUMNS = ("model", "item", "name")
+_RATING_COLUMNS = ("rating", "score", "elo")
+_LOW_COLUMNS = ("low", "lower")
+_HIGH_COLUMNS = ("high", "upper")
 _TAU_VARIANCE, _TAU_LOST = 0.437, 4
 _RHO_VARIANCE, _RHO_LOST = 1.06, 3
 
@@ -110,6 +118,89 @@ def compare_rankings(
         only_there=tuple(sorted(set(there) - set(here))),
         notes=tuple(notes),
     )
+
+
+def places_of(ranking: Ranking) -> list[Place]:
+    """A ranking's models as places. Ratings of groups that never met do not compare; the largest
+    group stands for the ranking."""
+    return [
+        Place(each.model, each.rating, each.interval.low, each.interval.high)
+        for each in ranking.models
+        if each.group == 0
+    ]
+
+
+def read_places(path: str | Path) -> list[Place]:
+    """A reference ranking: what `dikast rank --json` printed, or CSV with model and rating.
+
+    A CSV file has the columns model (or item, name), rating (or score, elo) and, if known, low
+    and high (or lower, upper).
+
+    Raises:
+        InputError: it cannot be read or holds no ranking.
+    """
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise InputError("is not text in UTF-8", file=str(path)) from error
+    if text.lstrip().startswith("{"):
+        try:
+            saved = msgspec.json.decode(text, type=_Saved)
+        except msgspec.DecodeError as error:
+            raise InputError(
+                f"is not a ranking printed by dikast rank --json ({error})", file=str(path)
+            ) from error
+        return [
+            Place(each.model, each.rating, each.interval.low, each.interval.high)
+            for each in saved.models
+            if each.group == 0
+        ]
+    reader = csv.DictReader(text.splitlines())
+    places = [_place(row, str(path), reader.line_num) for row in reader]
+    if not places:
+        raise InputError("holds no ranking; a CSV has a header model,rating", file=str(path))
+    return places
+
+
+class _SavedModel(msgspec.Struct):
+    model: str
+    rating: float
+    interval: Interval
+    group: int = 0
+
+
+class _Saved(msgspec.Struct):
+    models: list[_SavedModel]
+
+
+def _place(row: Mapping[str, Any], file: str, line: int) -> Place:
+    model = next((row[name] for name in _MODEL_COLUMNS if row.get(name)), None)
+    rating = _number(row, _RATING_COLUMNS, file, line)
+    if model is None or rating is None:
+        raise InputError(
+            "is no place in a ranking; a CSV has the columns model and rating", file=file, line=line
+        )
+    return Place(
+        str(model),
+        rating,
+        _number(row, _LOW_COLUMNS, file, line),
+        _number(row, _HIGH_COLUMNS, file, line),
+    )
+
+
+def _number(row: Mapping[str, Any], names: Sequence[str], file: str, line: int) -> float | None:
+    for name in names:
+        if row.get(name) not in (None, ""):
+            try:
+                number = float(row[name])
+            except ValueError:
+                number = math.nan
+            if not math.isfinite(number):
+                raise InputError("is not a number", file=file, line=line, field=name)
+            return number
+    return None
 
 
 def separability(places: Sequence[Place]) -> float | None:

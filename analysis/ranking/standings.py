@@ -6,7 +6,7 @@ finds the strengths, the sandwich or the bootstrap by prompt says how sure they 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,7 +87,7 @@ def rank(
     settings: RankSettings | None = None,
     *,
     judge_weights: Sequence[JudgeWeight] = (),
-    elo: Sequence[float] | None = None,
+    elo: Mapping[str, float] | None = None,
 ) -> Standings:
     """Rank the models of these battles.
 
@@ -95,7 +95,7 @@ def rank(
         battles: who met whom; one judge's alone for a personal leaderboard (`by_judge`).
         settings: the model, the tie rule, the penalty, the interval.
         judge_weights: what the battles' weights came from, for the report.
-        elo: sequential ratings for comparison, in the order of the models.
+        elo: sequential ratings by model, for comparison.
 
     Raises:
         InputError: no battle is left, or there is no penalty and the data set no bound.
@@ -288,7 +288,7 @@ def _ratings(
     structure: Structure,
     numbers: tuple[Floats, Floats, Floats | None],
     matrices: tuple[Floats, Floats],
-    elo: Sequence[float] | None,
+    elo: Mapping[str, float] | None,
 ) -> tuple[ModelRating, ...]:
     used = fitted.used
     strengths, covariance, draws = numbers
@@ -314,7 +314,7 @@ def _ratings(
                     group=group,
                     side=structure.sides[place],
                     controlled_win_rate=None if controlled is None else float(controlled[place]),
-                    elo=None if elo is None else float(elo[place]),
+                    elo=None if elo is None else elo.get(used.models[place]),
                     battles=counted[place].battles,
                     wins=counted[place].wins,
                     losses=counted[place].losses,

@@ -20,6 +20,11 @@ _BOLD = re.compile(r"\*\*[^*\n]+\*\*|__[^_\n]+__")
 _LIST_ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)]) ", re.MULTILINE)
 
 
+def style_names(control: Control | None) -> tuple[str, ...]:
+    """The names of the differences; none without control."""
+    return () if control is None else NAMES[control]
+
+
 def style_of(text: str, control: Control) -> tuple[int, ...]:
     """Characters, and for "style" also headings, bold passages and list items in Markdown."""
     if control == "length":
