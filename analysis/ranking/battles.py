@@ -127,20 +127,16 @@ class BattleLog:
     def __init__(self, covariate_names: tuple[str, ...] = ()) -> None:
         self._models: dict[str, int] = {}
         self._judges: dict[str, int] = {}
-        self._small: dict[str, array[int]] = {
-            name: array("i") for name in ("a", "b", "judge", "repeat")
-        }
-        self._codes: dict[str, array[int]] = {name: array("b") for name in ("result", "order")}
-        self._hashes: dict[str, array[int]] = {
-            name: array("Q") for name in ("item", "cluster", "identity")
-        }
+        self._a, self._b, self._judge, self._repeat = (array("i") for _ in range(4))
+        self._result, self._order = array("b"), array("b")
+        self._item, self._cluster, self._identity = (array("Q") for _ in range(3))
         self._x = array("d")
         self._names = covariate_names
         self.left_out: Counter[str] = Counter()
         self.clustered_by: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return len(self._small["a"])
+        return len(self._a)
 
     def add(
         self,
@@ -178,19 +174,17 @@ class BattleLog:
             model_a, model_b, result = model_b, model_a, _FLIPPED[result]
             order = None if order is None else "ba" if order == "ab" else "ab"
             covariates = tuple(-value for value in covariates)
-        for name, value in (
-            ("a", self._models.setdefault(model_a, len(self._models))),
-            ("b", self._models.setdefault(model_b, len(self._models))),
-            ("judge", self._judges.setdefault(judge, len(self._judges))),
-            ("repeat", repeat),
-        ):
-            self._small[name].append(value)
-        self._codes["result"].append(_CODES[result])
-        self._codes["order"].append(_ORDERS[order])
+        models, judges = self._models, self._judges
+        self._a.append(models.setdefault(model_a, len(models)))
+        self._b.append(models.setdefault(model_b, len(models)))
+        self._judge.append(judges.setdefault(judge, len(judges)))
+        self._repeat.append(repeat)
+        self._result.append(_CODES[result])
+        self._order.append(_ORDERS[order])
         hashed = _hash(f"{item}\0{model_a}\0{model_b}")
-        self._hashes["item"].append(hashed)
-        self._hashes["cluster"].append(hashed if cluster is None else _hash(cluster))
-        self._hashes["identity"].append(len(self) if identity is None else _hash(identity))
+        self._item.append(hashed)
+        self._cluster.append(hashed if cluster is None else _hash(cluster))
+        self._identity.append(len(self._identity) if identity is None else _hash(identity))
         self._x.extend(covariates)
 
     def finish(self) -> Battles:
@@ -198,11 +192,18 @@ class BattleLog:
         count = len(self)
         small = {
             name: np.array(kept, dtype=np.int64)
-            for name, kept in (self._small | self._codes).items()
+            for name, kept in (
+                ("a", self._a),
+                ("b", self._b),
+                ("judge", self._judge),
+                ("repeat", self._repeat),
+                ("result", self._result),
+                ("order", self._order),
+            )
         }
-        item, _ = _by_first_appearance(np.array(self._hashes["item"], dtype=np.uint64))
-        cluster, _ = _by_first_appearance(np.array(self._hashes["cluster"], dtype=np.uint64))
-        identity, _ = _by_first_appearance(np.array(self._hashes["identity"], dtype=np.uint64))
+        item, _ = _by_first_appearance(np.array(self._item, dtype=np.uint64))
+        cluster, _ = _by_first_appearance(np.array(self._cluster, dtype=np.uint64))
+        identity, _ = _by_first_appearance(np.array(self._identity, dtype=np.uint64))
         stands = _last_of_each(small, identity)
         result, keep, merged, single = _merge_orders(small, item, stands)
         battles = Battles(
@@ -260,8 +261,8 @@ def _ints(places: Ints) -> list[int]:
 
 
 def _hash(text: str) -> int:
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8)
+    return int.from_bytes(digest.digest(), "little")
 
 
 def _by_first_appearance(keys: NDArray[Any]) -> tuple[Ints, int]:

@@ -15,10 +15,11 @@ from dikast.analysis.ranking.battles import Bools, Floats, Ints
 from dikast.analysis.ranking.likelihood import LIKELIHOODS, TIE_START, Counts, Model, Terms
 
 STEPS_MAX = 200
-_TOLERANCE = 1e-15
 _HALVINGS_MAX = 40
 _SLACK = 1e-12
-_NUMBERS_AT_ONCE = 1_000_000
+_CHORDS_MAX = 12
+_DRAW_TOLERANCE = 1e-11
+_NUMBERS_AT_ONCE = 500_000
 
 
 class Fit(NamedTuple):
@@ -134,24 +135,26 @@ class Design:
         )
 
 
-def fit(design: Design, counts: Counts, start: Floats | None = None) -> Fit:
+def fit(
+    design: Design, counts: Counts, start: Floats | None = None, *, tolerance: float = 1e-15
+) -> Fit:
     """The most likely parameters for every draw.
 
     Args:
         design: the cells and the model.
         counts: weighted wins and ties, each of shape (draws, cells).
         start: where to begin, shape (p,); everybody equal by default.
+        tolerance: end when a step promises less gain in log-likelihood than this a battle.
     """
     draws, cells = counts.a.shape
-    numbers = max(1, cells + design.size**2)
-    at_once = max(1, _NUMBERS_AT_ONCE // numbers)
+    at_once = max(1, _NUMBERS_AT_ONCE // max(1, cells + design.size**2))
     parts: list[Fit] = []
     for first in range(0, draws, at_once):
         part = Counts(*(column[first : first + at_once] for column in counts))
         begin = design.start(len(part.a))
         if start is not None:
             begin[:] = start
-        parts.append(_newton(design, part, begin))
+        parts.append(_newton(design, part, begin, tolerance))
     return Fit(
         parameters=np.concatenate([part.parameters for part in parts]),
         information=parts[-1].information,
@@ -159,30 +162,54 @@ def fit(design: Design, counts: Counts, start: Floats | None = None) -> Fit:
     )
 
 
-def _newton(design: Design, counts: Counts, parameters: Floats) -> Fit:
+def refit(design: Design, counts: Counts, whole: Fit) -> Floats:
+    """The parameters of many resamples, each close to the fit on the whole, shape (draws, p).
+
+    All steps use the information of the whole, inverted once; a draw that has not settled after a
+    few of them is fitted by Newton's method.
+    """
+    inverse = np.linalg.inv(whole.information)
+    scale: Floats = 1.0 + (counts.a + counts.b + counts.tie).sum(axis=1)
+    parameters = np.repeat(whole.parameters[:1], len(scale), axis=0)
+    settled = np.zeros(len(scale), dtype=np.bool_)
+    for _ in range(_CHORDS_MAX):
+        gradient = design.gradient(parameters, design.terms(parameters, counts))
+        step: Floats = gradient @ inverse
+        settled = np.abs((step * gradient).sum(axis=1)) < _DRAW_TOLERANCE * scale
+        settled &= _allowed(design, parameters)
+        if settled.all():
+            return parameters
+        tried = parameters + step
+        parameters = np.where(_allowed(design, tried)[:, None], tried, parameters)
+    rest = np.flatnonzero(~settled)
+    few = Counts(*(column[rest] for column in counts))
+    parameters[rest] = fit(design, few, whole.parameters[0], tolerance=_DRAW_TOLERANCE).parameters
+    return parameters
+
+
+def _newton(design: Design, counts: Counts, parameters: Floats, tolerance: float) -> Fit:
     """Newton's method with step halving, all draws together."""
     terms = design.terms(parameters, counts)
-    value = design.value(parameters, terms)
-    scale = 1.0 + counts.a.sum(axis=1) + counts.b.sum(axis=1) + counts.tie.sum(axis=1)
+    scale: Floats = 1.0 + (counts.a + counts.b + counts.tie).sum(axis=1)
+    information = design.information(terms)
     converged = False
     for _ in range(STEPS_MAX):
         gradient = design.gradient(parameters, terms)
-        solved = np.linalg.solve(design.information(terms), gradient[:, :, None])
+        solved = np.linalg.solve(information, gradient[:, :, None])
         step: Floats = np.asarray(solved[:, :, 0], dtype=np.float64)
-        if float((np.abs((step * gradient).sum(axis=1)) / scale).max()) < _TOLERANCE:
+        if float((np.abs((step * gradient).sum(axis=1)) / scale).max()) < tolerance:
             parameters = parameters + step
             converged = True
             break
-        parameters = _search(design, counts, parameters, step, value - _SLACK * scale)
-        terms = design.terms(parameters, counts)
-        value = design.value(parameters, terms)
-    last = Terms(*(column[-1:] for column in terms))
-    return Fit(parameters, design.information(last)[0], converged)
+        floor = design.value(parameters, terms) - _SLACK * scale
+        parameters, terms = _search(design, counts, parameters, step, floor)
+        information = design.information(terms)
+    return Fit(parameters, information[-1], converged)
 
 
 def _search(
     design: Design, counts: Counts, parameters: Floats, step: Floats, floor: Floats
-) -> Floats:
+) -> tuple[Floats, Terms]:
     """Go along the step, halved until the likelihood is not below `floor`; or stay."""
     length = np.ones((len(parameters), 1))
     for _ in range(_HALVINGS_MAX):
@@ -191,9 +218,10 @@ def _search(
         terms = design.terms(np.where(allowed[:, None], tried, parameters), counts)
         good = allowed & (design.value(tried, terms) >= floor)
         if good.all():
-            return tried
+            return tried, terms
         length[~good] /= 2
-    return np.where(length > 0.5**_HALVINGS_MAX, parameters + length * step, parameters)
+    stay = np.where(length > 0.5**_HALVINGS_MAX, parameters + length * step, parameters)
+    return stay, design.terms(stay, counts)
 
 
 def _allowed(design: Design, parameters: Floats) -> Bools:

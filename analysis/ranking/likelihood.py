@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
+from scipy.special import expit as _expit
 
 from dikast.analysis.ranking.battles import Floats
 
@@ -43,10 +44,11 @@ class Terms(NamedTuple):
 def bradley_terry(d: Floats, _: Floats, n: Counts) -> Terms:
     """P(A) = 1 / (1 + exp(-d)); a tie is half a win for each."""
     a, b = n.a + n.tie / 2, n.b + n.tie / 2
-    p = _sigmoid(d)
-    zero = np.zeros_like(d)
-    value = a * _log_sigmoid(d) + b * _log_sigmoid(-d)
-    return Terms(value, a - (a + b) * p, (a + b) * p * (1 - p), zero, zero, zero)
+    p = sigmoid(d)
+    zero = np.broadcast_to(0.0, d.shape)
+    value = a * d - (a + b) * _softplus(d)
+    slope = (a + b) * p
+    return Terms(value, a - slope, slope * (1 - p), zero, zero, zero)
 
 
 def davidson(d: Floats, t: Floats, n: Counts) -> Terms:
@@ -68,12 +70,12 @@ def davidson(d: Floats, t: Floats, n: Counts) -> Terms:
 
 def rao_kupper(d: Floats, t: Floats, n: Counts) -> Terms:
     """P(A) = 1 / (1 + exp(t - d)), P(B) = 1 / (1 + exp(t + d)); t > 0 is the threshold."""
-    a, b = _sigmoid(d - t), _sigmoid(-d - t)
+    a, b = sigmoid(d - t), sigmoid(-d - t)
     tie = np.maximum(1 - a - b, _SMALL)
     qa, qb = a * (1 - a), b * (1 - b)
     ca, cb = qa * (1 - 2 * a), qb * (1 - 2 * b)
     slope_d, slope_t = (qb - qa) / tie, (qa + qb) / tie
-    value = n.a * _log_sigmoid(d - t) + n.b * _log_sigmoid(-d - t) + n.tie * np.log(tie)
+    value = n.tie * np.log(tie) - n.a * _softplus(t - d) - n.b * _softplus(t + d)
     return Terms(
         value=value,
         d=n.a * (1 - a) - n.b * (1 - b) + n.tie * slope_d,
@@ -91,9 +93,11 @@ LIKELIHOODS: Final[dict[Model, Callable[[Floats, Floats, Counts], Terms]]] = {
 }
 
 
-def _sigmoid(x: Floats) -> Floats:
-    return np.exp(-np.logaddexp(0.0, -x))
+def sigmoid(x: Floats) -> Floats:
+    """1 / (1 + exp(-x)) without overflow."""
+    return np.asarray(_expit(x), dtype=np.float64)
 
 
-def _log_sigmoid(x: Floats) -> Floats:
-    return -np.logaddexp(0.0, -x)
+def _softplus(x: Floats) -> Floats:
+    """log(1 + exp(x)) without overflow."""
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))

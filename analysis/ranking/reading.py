@@ -6,7 +6,6 @@ themselves (`PairFacts`). Rows without a winner are counted by their reason and 
 """
 
 import csv
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
@@ -23,9 +22,9 @@ from dikast.engine.model import Order
 Use = Literal["winner", "label", "votes"]
 
 _ROW_BYTES_MAX: Final = 64 << 20
+_PLAIN: Final[Mapping[Any, Result]] = {"A": "A", "B": "B", "tie": "tie"}
 _SIDES: Final[Mapping[Any, Result]] = {"left": "A", "right": "B", "inconsistent": "disagree"}
 _PROMPT_FIELDS: Final = ("prompt", "prompt_id", "question_id", "question")
-_WINNER_FIELDS: Final = ("winner", "verdict", "label")
 _WHAT_IS_NEEDED: Final = "a row of battles has model_a, model_b and winner (A, B or tie)"
 
 
@@ -60,9 +59,9 @@ class _Row(msgspec.Struct):
     verdict: Any = None
     label: Any = None
     basis: str | None = None
-    inconsistent: bool | str | None = None
-    why: str | None = None
-    reason: str | None = None
+    inconsistent: Any = None
+    why: Any = None
+    reason: Any = None
     judge: Any = None
     annotator: Any = None
     worker: Any = None
@@ -155,11 +154,13 @@ class BattleReader:
             self.log.left_out["not among the pairs"] += 1
             return
         prompt, source = self._prompt(row, whole, facts, file, line)
-        votes = self._votes(row, names, file, line)
-        seen: Counter[tuple[str, str | None]] = Counter()
-        for judge, order, result in votes:
-            repeat = seen[judge, order] + _whole_number(row.repeat, file, line)
-            seen[judge, order] += 1
+        covariates = facts.covariates if facts is not None else ()
+        identity = None if row.id is None else str(row.id)
+        first = 0 if row.repeat is None else _whole_number(row.repeat, file, line)
+        seen: dict[tuple[str, Order | None], int] = {}
+        for judge, order, result in self._results(row, names, file, line):
+            repeat = seen.get((judge, order), first)
+            seen[judge, order] = repeat + 1
             self.log.clustered_by[source] += 1
             self.log.add(
                 item,
@@ -169,8 +170,8 @@ class BattleReader:
                 judge=judge,
                 order=order,
                 repeat=repeat,
-                covariates=facts.covariates if facts is not None else (),
-                identity=None if row.id is None else str(row.id),
+                covariates=covariates,
+                identity=identity,
             )
 
     def _models(self, row: _Row, facts: PairFacts | None) -> tuple[str, str] | None:
@@ -212,45 +213,53 @@ class BattleReader:
                 return str(value), name
         return None, "pair"
 
-    def _votes(
+    def _results(
         self, row: _Row, names: tuple[str, str], file: str, line: int
-    ) -> Iterator[tuple[str, Order | None, Result]]:
+    ) -> list[tuple[str, Order | None, Result]]:
         """(judge, order, result) of every battle in a row; what is none is counted."""
-        judge = _first(row.judge, row.annotator, row.worker)
         if self._use == "votes":
-            if not row.votes:
-                self.log.left_out["without votes"] += 1
-            for vote in row.votes:
-                said = vote.pick if vote.pick is not None else vote.label
-                result = None if said in ("none", "na") else _result(said, names, file, line)
-                if result is None:
-                    self.log.left_out["votes without a pick"] += 1
-                else:
-                    yield vote.judge or vote.annotator, vote.order, result
-            return
+            return self._votes(row, names, file, line)
         if self._use == "label":
             label = _result(row.label, names, file, line)
-            if label is None:
-                self.log.left_out["without a label"] += 1
-            else:
-                yield "labels", None, label
-            return
+            return self._one("labels", None, label, "without a label")
         if row.kind in ("undecided", "failed"):
             self.log.left_out[f"{row.kind}: {row.why or row.reason or 'no reason given'}"] += 1
-            return
-        said = _first(*(getattr(row, name) for name in _WINNER_FIELDS))
+            return []
+        if row.kind == "verdict":
+            result = _result(row.winner, names, file, line)
+            split = row.basis == "disagree"
+            votes = row.votes
+            same = bool(votes) and all(vote.judge == votes[0].judge for vote in votes)
+            by: str = votes[0].judge if same else row.strategy
+            return self._one(by, None, "disagree" if split else result, "without a winner")
+        said = _first(row.winner, row.verdict, row.label)
         result = _result(said, names, file, line)
-        if result is None:
-            self.log.left_out["without a winner"] += 1
-        elif row.kind == "verdict":
-            judges = {vote.judge for vote in row.votes}
-            by = judges.pop() if len(judges) == 1 else row.strategy
-            yield by, None, "disagree" if row.basis == "disagree" else result
-        else:
-            by = "" if judge is None else str(judge)
-            split = row.inconsistent in (True, "true") and result == "tie"
-            order: Order | None = row.order if row.order in ("ab", "ba") else None
-            yield by, order, "disagree" if split else result
+        split = result == "tie" and row.inconsistent in (True, "true")
+        order: Order | None = row.order if row.order in ("ab", "ba") else None
+        named = _first(row.judge, row.annotator, row.worker)
+        judge = "" if named is None else str(named)
+        return self._one(judge, order, "disagree" if split else result, "without a winner")
+
+    def _one(
+        self, judge: str, order: Order | None, result: Result | None, why_not: str
+    ) -> list[tuple[str, Order | None, Result]]:
+        if result is not None:
+            return [(judge, order, result)]
+        self.log.left_out[why_not] += 1
+        return []
+
+    def _votes(
+        self, row: _Row, names: tuple[str, str], file: str, line: int
+    ) -> list[tuple[str, Order | None, Result]]:
+        found: list[tuple[str, Order | None, Result]] = []
+        if not row.votes:
+            self.log.left_out["without votes"] += 1
+        for vote in row.votes:
+            said = vote.pick if vote.pick is not None else vote.label
+            result = None if said in ("none", "na") else _result(said, names, file, line)
+            by = vote.judge or vote.annotator
+            found += self._one(by, vote.order, result, "votes without a pick")
+        return found
 
 
 def _at(row: Any, path: str) -> Any:
@@ -266,6 +275,8 @@ def _first(*values: Any) -> Any:
 
 def _result(value: Any, names: tuple[str, str], file: str, line: int) -> Result | None:
     """Who won: A, B or tie in any known way of writing it, or the winner's own name."""
+    if isinstance(value, str) and value in _PLAIN and value not in names:
+        return _PLAIN[value]
     if value in (None, ""):
         return None
     if value in names and names[0] != names[1]:

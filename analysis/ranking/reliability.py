@@ -17,8 +17,8 @@ from dikast.analysis.ranking.report import JudgeWeight
 from dikast.engine.errors import InputError
 
 _RESULTS = 3
-_ROUNDS_MAX = 500
-_TOLERANCE = 1e-8
+_ROUNDS_MAX = 200
+_TOLERANCE = 1e-5
 _SMOOTHING = 0.1
 _KAPPA_PRIOR = 10.0
 _SMALL = 1e-300

@@ -33,7 +33,14 @@ from dikast.analysis.ranking.report import (
 )
 from dikast.analysis.ranking.structure import Structure, structure_of
 from dikast.analysis.ranking.tallies import count_of, counts_of, matrices, tallies
-from dikast.analysis.ranking.uncertainty import Cells, bootstrap, centred, quantile, sandwich
+from dikast.analysis.ranking.uncertainty import (
+    Cells,
+    bootstrap,
+    bootstrap_tail,
+    centred,
+    quantile,
+    sandwich,
+)
 from dikast.engine.errors import InputError
 
 POINTS_A_LOGIT = 400 / math.log(10)
@@ -339,9 +346,9 @@ def _intervals(
     draws: Floats | None,
 ) -> list[Interval]:
     if draws is not None:
-        tail = (1 - settings.level) / 2
+        tail = bootstrap_tail(settings.level, clusters)
         low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
-        method = f"bootstrap by prompt, percentile, {len(draws)} draws"
+        method = f"bootstrap by prompt, expanded percentile, {len(draws)} draws"
     else:
         reach = quantile(settings.level, clusters) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
         low, high, method = strengths - reach, strengths + reach, "sandwich by prompt"
@@ -360,7 +367,7 @@ def _told_apart(
 ) -> Bools:
     """[i, j]: i is better than j, told by the interval of their difference."""
     if draws is not None:
-        tail = (1 - settings.level) / 2
+        tail = bootstrap_tail(settings.level, clusters)
         low = np.stack(
             [np.quantile(draws[:, [k]] - draws, tail, axis=0) for k in range(len(strengths))]
         )
