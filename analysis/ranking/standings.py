@@ -141,7 +141,7 @@ def rank(
         settings=settings,
         battles=used.count,
         prompts=fitted.clusters,
-        judges=len(used.judges),
+        judges=len(judge_weights) or len(used.judges),
         ties=count_of(used, used.result == TIE),
         disagreements=count_of(used, used.result == DISAGREE),
         orders_merged=used.order_merged,

@@ -6,7 +6,8 @@ and draws what comes back.
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -124,7 +125,7 @@ async def _read(args: argparse.Namespace) -> tuple["Battles", list[str]]:
     reader = BattleReader(log, use=args.use, cluster=args.cluster, pairs=facts)
     for path in args.battles:
         reader.read(path)
-    battles = log.finish()
+    battles = _of_judges(args.judge, log.finish())
     notes: list[str] = []
     if bad:
         notes.append(f"{bad:,} rows of the pairs could not be read and stand for nothing.")
@@ -137,6 +138,17 @@ async def _read(args: argparse.Namespace) -> tuple["Battles", list[str]]:
             f"{', '.join(both)}."
         )
     return battles, notes
+
+
+def _of_judges(patterns: Sequence[str], battles: "Battles") -> "Battles":
+    """The battles before the judges that were named; the others are counted as left out."""
+    if not patterns:
+        return battles
+    wanted = [any(fnmatchcase(name, each) for each in patterns) for name in battles.judges]
+    if not any(wanted):
+        known = ", ".join(battles.judges[:10]) or "no judge at all"
+        raise InputError(f"no judge is called {' or '.join(patterns)}; the input has {known}")
+    return battles.before_judges(wanted)
 
 
 async def _facts(args: argparse.Namespace) -> tuple["Mapping[str, PairFacts] | None", int]:

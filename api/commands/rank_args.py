@@ -21,6 +21,10 @@ def add_rank(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     read.add_argument("--format", metavar="F", help="format of the pairs; recognised by default")
     read.add_argument(
+        "--judge", action="append", default=[], metavar="NAME",
+        help="only battles before this judge; * stands for anything; may be repeated",
+    )  # fmt: skip
+    read.add_argument(
         "--cluster", metavar="FIELD", help="field that names the prompt, such as meta.prompt_id"
     )
     model = command.add_argument_group("the model")

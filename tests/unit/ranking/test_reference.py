@@ -48,6 +48,7 @@ def test_the_correlations_are_those_of_scipy_with_ties() -> None:
     assert found.kendall_tau_b == pytest.approx(kendalltau(x, y).statistic)
     assert found.spearman == pytest.approx(spearmanr(x, y).statistic)
     assert found.kendall_interval is not None
+    assert found.kendall_tau_b is not None
     assert found.kendall_interval.low < found.kendall_tau_b < found.kendall_interval.high
     assert found.separability is None
     assert any("Without intervals" in note for note in found.notes)
