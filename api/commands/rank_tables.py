@@ -71,7 +71,12 @@ def _basis(ranking: Ranking) -> list[str]:
     """What the numbers were computed on, and how."""
     settings = ranking.settings
     level = f"{settings.level:.0%}"
-    by = ", ".join(f"{name} ({count:,})" for name, count in ranking.clustered_by.items())
+    sources = ranking.clustered_by
+    by = (
+        ", ".join(f"{name} ({count:,} rows)" for name, count in sources.items())
+        if len(sources) > 1
+        else "".join(sources)
+    )
     lines = [
         f"{_many(ranking.battles, 'battle')} of {_many(len(ranking.models), 'model')} before "
         f"{_many(ranking.judges, 'judge')} on {_many(ranking.prompts, 'prompt')}"

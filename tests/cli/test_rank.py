@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dikast import Pair
 from tests.cli.tools import Cli, pair, rows_of, write_rows
 
 pytestmark = pytest.mark.realtime
@@ -53,7 +54,7 @@ def test_the_table_says_what_it_was_computed_on(cli: Cli, outcomes: Path) -> Non
     for words in (
         "Ranking: Bradley-Terry",
         "49 battles of 3 models before 1 judge on 12 prompts",
-        "the prompt is the row's prompt_id (50)",
+        "the prompt is the row's prompt_id",
         "8 ties and 1 pair whose two orders disagree: half a win for each",
         "1 undecided: unparsed, 1 failed: timeout, 1 a model against itself",
         "400 / ln 10 points a logit, mean 1000",
@@ -258,3 +259,45 @@ def test_following_a_finished_run_prints_its_ranking_and_ends(cli: Cli, tmp_path
     last = json.loads(ran.out.splitlines()[-1])
     assert last["battles"] == 30
     assert {each["model"] for each in last["models"]} == {"ant", "bee"}
+
+
+ROOT = Path(__file__).resolve().parents[2]
+SHOWN = [
+    block.strip()
+    for block in (ROOT / "docs" / "ranking.md").read_text("utf-8").split("```")[1::2]
+    if block.startswith("\n$ dikast rank")
+]
+
+
+@pytest.mark.parametrize("block", SHOWN)
+def test_the_page_shows_what_the_command_prints(
+    cli: Cli, block: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command, output = block.split("\n", 1)
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "110")
+
+    ran = cli(*command.split()[2:])
+
+    assert ran.code == 0
+    assert ran.out.strip() == output.strip()
+
+
+async def test_the_program_on_the_page_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "ranking.md").read_text("utf-8")
+    program = page.split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(ROOT)
+    names: dict[str, Any] = {}
+    exec(program, names)
+    pairs = [
+        Pair(
+            id=str(n), question=str(n), response_a="x", response_b="y", model_a="ant", model_b="bee"
+        )
+        for n in range(3)
+    ]
+
+    await names["main"](pairs)
+
+    assert capsys.readouterr().out.splitlines()[-1].count("LiveRow") == 2

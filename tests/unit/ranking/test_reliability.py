@@ -27,7 +27,7 @@ def world(seed: int, pairs: int = 250) -> Battles:
         p = 1 / (1 + np.exp(-(STRENGTHS[names[i]] - STRENGTHS[names[j]])))
         truth: Result = "tie" if rng.random() < 0.2 else "A" if rng.random() < p else "B"
         for judge, accuracy in ACCURACY.items():
-            others = [each for each in RESULTS if each != truth]
+            others: list[Result] = [each for each in RESULTS if each != truth]
             said = truth if rng.random() < accuracy else others[int(rng.integers(2))]
             log.add(str(pair), names[i], names[j], said, judge=judge)
     return log.finish()
