@@ -25,7 +25,13 @@ from dikast.analysis.ranking.report import (
     Ranking,
     RankSettings,
 )
-from dikast.analysis.ranking.standings import Standings, expected_points, rank, rank_by_judge
+from dikast.analysis.ranking.standings import (
+    Standings,
+    expected_points,
+    rank,
+    rank_by_group,
+    rank_by_judge,
+)
 from dikast.analysis.ranking.style import style_difference, style_names
 
 __all__ = [
@@ -54,6 +60,7 @@ __all__ = [
     "places_of",
     "propose",
     "rank",
+    "rank_by_group",
     "rank_by_judge",
     "read_places",
     "require_battles",

@@ -38,22 +38,24 @@ class Battles:
     """Columns of equal length n, and what was left out on the way.
 
     A is the model whose name comes first, so that a pair read the other way round is the same
-    battle. `a`, `b` and `judge` are places in `models` and `judges`; `result` is 0 (A won), 1 (B
-    won), 2 (tie) or 3 (the two orders disagree); `cluster` numbers the prompts and `item` the
-    pairs by first appearance; `weight` is the battle's share of evidence. `covariates` has shape
-    (n, k) and holds differences A minus B. `order_merged` pairs had both orders, `single_order`
-    only one of the two, `clustered_by` counts what named the prompt. `split` says that several
-    rows with weights that sum to 1 are one battle.
+    battle. `a` and `b` are places in `models`, `judge` in `judges`, `group` in `groups`; `result`
+    is 0 (A won), 1 (B won), 2 (tie) or 3 (the two orders disagree); `cluster` numbers the prompts
+    and `item` the pairs by first appearance; `weight` is the battle's share of evidence.
+    `covariates` has shape (n, k) and holds differences A minus B. `order_merged` pairs had both
+    orders, `single_order` only one of the two, `clustered_by` counts what named the prompt.
+    `split` says that several rows with weights that sum to 1 are one battle.
     """
 
     models: tuple[str, ...]
     judges: tuple[str, ...]
+    groups: tuple[str, ...]
     a: Ints
     b: Ints
     result: Ints
     cluster: Ints
     item: Ints
     judge: Ints
+    group: Ints
     weight: Floats
     covariates: Floats
     covariate_names: tuple[str, ...] = ()
@@ -79,6 +81,7 @@ class Battles:
             cluster=self.cluster[keep],
             item=self.item[keep],
             judge=self.judge[keep],
+            group=self.group[keep],
             weight=self.weight[keep],
             covariates=self.covariates[keep],
             left_out=dict(left_out),
@@ -95,25 +98,33 @@ class Battles:
         return kept.compact()
 
     def by_judge(self) -> dict[str, "Battles"]:
-        """The battles before each judge, with the models that it saw; what was left out is not
-        known by judge and stays behind."""
+        """The battles before each judge, with the models that it saw."""
+        return self._parts(self.judges, self.judge)
+
+    def by_group(self) -> dict[str, "Battles"]:
+        """The battles of each group (topic, profile, annotator), with the models it has."""
+        return self._parts(self.groups, self.group)
+
+    def _parts(self, names: tuple[str, ...], column: Ints) -> dict[str, "Battles"]:
+        """One part for each name that has battles; what was left out is not known by part."""
         bare = replace(self, left_out=None, order_merged=0, single_order=0, clustered_by=None)
-        return {
-            name: bare.where(self.judge == place).compact()
-            for place, name in enumerate(self.judges)
-        }
+        parts = {name: bare.where(column == place) for place, name in enumerate(names)}
+        return {name: part.compact() for name, part in parts.items() if len(part)}
 
     def compact(self) -> "Battles":
-        """The same battles without models and judges that are in none of them."""
+        """The same battles without models, judges and groups that are in none of them."""
         seen, places = np.unique(np.concatenate([self.a, self.b]), return_inverse=True)
         judges, judge = np.unique(self.judge, return_inverse=True)
+        groups, group = np.unique(self.group, return_inverse=True)
         return replace(
             self,
             models=tuple(self.models[place] for place in _ints(seen)),
             judges=tuple(self.judges[place] for place in _ints(judges)),
+            groups=tuple(self.groups[place] for place in _ints(groups)),
             a=places[: len(self)].astype(np.int64),
             b=places[len(self) :].astype(np.int64),
             judge=judge.astype(np.int64),
+            group=group.astype(np.int64),
         )
 
     def clusters(self) -> tuple[Ints, int]:
@@ -132,7 +143,8 @@ class BattleLog:
     def __init__(self, covariate_names: tuple[str, ...] = ()) -> None:
         self._models: dict[str, int] = {}
         self._judges: dict[str, int] = {}
-        self._a, self._b, self._judge, self._repeat = (array("i") for _ in range(4))
+        self._groups: dict[str, int] = {}
+        self._a, self._b, self._judge, self._group, self._repeat = (array("i") for _ in range(5))
         self._result, self._order = array("b"), array("b")
         self._item, self._cluster, self._identity = (array("Q") for _ in range(3))
         self._x = array("d")
@@ -152,6 +164,7 @@ class BattleLog:
         *,
         cluster: str | None = None,
         judge: str = "",
+        group: str = "",
         order: Literal["ab", "ba"] | None = None,
         repeat: int = 0,
         covariates: tuple[float, ...] = (),
@@ -165,6 +178,7 @@ class BattleLog:
             result: how it ended; "disagree" when the two orders named different answers.
             cluster: the prompt; the item itself when None.
             judge: who decided.
+            group: topic, profile or whatever else rankings are made apart for.
             order: given where this is one order of two: it is joined with the other one of the
                 same item, judge and repeat.
             repeat: tells repeated judgements of one order apart.
@@ -183,6 +197,7 @@ class BattleLog:
         self._a.append(models.setdefault(model_a, len(models)))
         self._b.append(models.setdefault(model_b, len(models)))
         self._judge.append(judges.setdefault(judge, len(judges)))
+        self._group.append(self._groups.setdefault(group, len(self._groups)))
         self._repeat.append(repeat)
         self._result.append(_CODES[result])
         self._order.append(_ORDERS[order])
@@ -201,6 +216,7 @@ class BattleLog:
                 ("a", self._a),
                 ("b", self._b),
                 ("judge", self._judge),
+                ("group", self._group),
                 ("repeat", self._repeat),
                 ("result", self._result),
                 ("order", self._order),
@@ -214,12 +230,14 @@ class BattleLog:
         battles = Battles(
             models=tuple(self._models),
             judges=tuple(self._judges),
+            groups=tuple(self._groups),
             a=small["a"],
             b=small["b"],
             result=result,
             cluster=cluster,
             item=item,
             judge=small["judge"],
+            group=small["group"],
             weight=np.ones(count),
             covariates=np.array(self._x).reshape(count, len(self._names)),
             covariate_names=self._names,

@@ -84,6 +84,7 @@ class BattleReader:
         log: where the battles go.
         use: "winner" (verdicts), "label" (what people said), or "votes" (every judge's own).
         cluster: the field that names the prompt, dotted below meta; found by itself by default.
+        group: the field to rank apart by, such as category; none by default.
         pairs: facts by pair id, where the rows do not say enough.
     """
 
@@ -93,6 +94,7 @@ class BattleReader:
         *,
         use: Use = "winner",
         cluster: str | None = None,
+        group: str | None = None,
         pairs: Mapping[str, PairFacts] | None = None,
     ) -> None:
         self.log = log
@@ -100,6 +102,7 @@ class BattleReader:
         self.simulated = 0
         self._use = use
         self._cluster = cluster
+        self._group = group
         self._pairs = pairs
         self._decode = msgspec.json.Decoder(_Row).decode
         self._decode_whole = msgspec.json.Decoder(dict[str, Any]).decode
@@ -132,7 +135,7 @@ class BattleReader:
         """
         try:
             row = self._decode(raw)
-            whole = self._decode_whole(raw) if self._cluster else None
+            whole = self._decode_whole(raw) if self._cluster or self._group else None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InputError(
                 f"is not a row of battles ({error}); {_WHAT_IS_NEEDED}", file=file, line=line
@@ -154,6 +157,7 @@ class BattleReader:
             self.log.left_out["not among the pairs"] += 1
             return
         prompt, source = self._prompt(row, whole, facts, file, line)
+        group = "" if self._group is None else self._named(whole, self._group, "--by", file, line)
         covariates = facts.covariates if facts is not None else ()
         identity = None if row.id is None else str(row.id)
         first = 0 if row.repeat is None else _whole_number(row.repeat, file, line)
@@ -168,6 +172,7 @@ class BattleReader:
                 result,
                 cluster=prompt,
                 judge=judge,
+                group=group,
                 order=order,
                 repeat=repeat,
                 covariates=covariates,
@@ -194,15 +199,7 @@ class BattleReader:
     ) -> tuple[str | None, str]:
         """The prompt as a text and what named it; None where the pair stands for itself."""
         if self._cluster is not None:
-            value = _at(whole, self._cluster)
-            if value is None:
-                raise InputError(
-                    "is absent, but --cluster names it as the prompt",
-                    file=file,
-                    line=line,
-                    field=self._cluster,
-                )
-            return str(value), self._cluster
+            return self._named(whole, self._cluster, "--cluster", file, line), self._cluster
         if facts is not None:
             return facts.prompt, "question of the pair"
         for name in _PROMPT_FIELDS:
@@ -212,6 +209,19 @@ class BattleReader:
             if value not in (None, ""):
                 return str(value), name
         return None, "pair"
+
+    def _named(
+        self, whole: Mapping[str, Any] | None, field: str, option: str, file: str, line: int
+    ) -> str:
+        """The value of a field that an option names.
+
+        Raises:
+            InputError: the row has none.
+        """
+        value = _at(whole, field)
+        if value is None:
+            raise InputError(f"is absent, but {option} names it", file=file, line=line, field=field)
+        return str(value)
 
     def _results(
         self, row: _Row, names: tuple[str, str], file: str, line: int

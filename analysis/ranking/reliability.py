@@ -156,6 +156,7 @@ def _split(battles: Battles, posterior: Floats) -> Battles:
         cluster=battles.cluster[rows],
         item=battles.item[rows],
         judge=np.zeros(len(rows), dtype=np.int64),
+        group=battles.group[rows],
         judges=("Dawid-Skene",),
         weight=weight[keep],
         covariates=battles.covariates[rows],

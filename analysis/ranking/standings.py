@@ -177,7 +177,12 @@ def rank_by_judge(battles: Battles, settings: RankSettings | None = None) -> dic
 
     A judge without a battle between two models has no entry.
     """
-    return {name: rank(mine, settings) for name, mine in battles.by_judge().items() if len(mine)}
+    return {name: rank(mine, settings) for name, mine in battles.by_judge().items()}
+
+
+def rank_by_group(battles: Battles, settings: RankSettings | None = None) -> dict[str, Standings]:
+    """The ranking of each group that the battles were entered with: a topic, a profile."""
+    return {name: rank(mine, settings) for name, mine in battles.by_group().items()}
 
 
 def _apply_rules(battles: Battles, settings: RankSettings) -> tuple[Battles, list[str]]:

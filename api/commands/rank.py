@@ -41,23 +41,23 @@ async def run(args: argparse.Namespace) -> int:
     )
     comparison = _compared(args, standings) if args.against else None
     proposals = ranking.propose(standings, args.next_battles) if args.next_battles else ()
-    by_judge = _by_judge(args, battles, standings) if args.by_judge else {}
+    parts = _parts(args, battles, standings) if args.by else {}
     tables = rank_tables.of_ranking(standings.report, notes, matrix=args.matrix)
     if comparison is not None:
         tables.append(rank_tables.of_comparison(comparison, args.against))
     if args.next_battles:
         tables.append(rank_tables.of_proposals(proposals, args.next_battles))
-    if by_judge:
-        tables += rank_tables.of_judges(by_judge)
+    if parts:
+        tables += rank_tables.of_parts(parts, args.by)
     report = {
         **msgspec.to_builtins(standings.report),
         "models": msgspec.to_builtins(standings.report.models),
         "input_notes": notes,
         "comparison": msgspec.to_builtins(comparison),
         "next": [each._asdict() for each in proposals],
-        "by_judge": {
+        "by": {
             name: {"ranking": msgspec.to_builtins(one), "with_all": msgspec.to_builtins(with_all)}
-            for name, (one, with_all) in by_judge.items()
+            for name, (one, with_all) in parts.items()
         },
     }
     shape: As = "json" if args.json else "md" if args.md else "terminal"
@@ -85,8 +85,8 @@ def _check(args: argparse.Namespace) -> None:
             "--control needs the answers' texts; name the judged pairs with --pairs",
         ),
         (
-            args.weights != "none" and args.by_judge,
-            "--weights joins the judges, --by-judge keeps them apart; choose one",
+            args.weights != "none" and args.by == "judge",
+            "--weights joins the judges, --by judge keeps them apart; choose one",
         ),
         (
             args.follow and len(args.battles) != 1,
@@ -122,7 +122,8 @@ async def _read(args: argparse.Namespace) -> tuple["Battles", list[str]]:
 
     facts, bad = await _facts(args)
     log = BattleLog(style_names(args.control))
-    reader = BattleReader(log, use=args.use, cluster=args.cluster, pairs=facts)
+    group = None if args.by == "judge" else args.by
+    reader = BattleReader(log, use=args.use, cluster=args.cluster, group=group, pairs=facts)
     for path in args.battles:
         reader.read(path)
     battles = _of_judges(args.judge, log.finish())
@@ -203,17 +204,20 @@ def _compared(args: argparse.Namespace, standings: "Standings") -> "Comparison":
     )
 
 
-def _by_judge(
+def _parts(
     args: argparse.Namespace, battles: "Battles", standings: "Standings"
 ) -> "dict[str, tuple[Ranking, Comparison | None]]":
-    """Each judge's own ranking, and how it stands to the one of all; None with too few models."""
-    from dikast.analysis.ranking import compare_rankings, places_of, rank_by_judge
+    """The ranking of each judge or group, and how it stands to the one of all (None with too few
+    models)."""
+    from dikast.analysis import ranking
 
-    whole = places_of(standings.report)
+    whole = ranking.places_of(standings.report)
+    settings = _settings(args)
+    rank_each = ranking.rank_by_judge if args.by == "judge" else ranking.rank_by_group
     found: dict[str, tuple[Ranking, Comparison | None]] = {}
-    for name, one in rank_by_judge(battles, _settings(args)).items():
-        mine = places_of(one.report)
+    for name, one in rank_each(battles, settings).items():
+        mine = ranking.places_of(one.report)
         enough = len({each.model for each in mine} & {each.model for each in whole}) > 2
-        with_all = compare_rankings(mine, whole, level=args.level) if enough else None
+        with_all = ranking.compare_rankings(mine, whole, level=args.level) if enough else None
         found[name] = (one.report, with_all)
     return found

@@ -5,6 +5,13 @@ import argparse
 
 def add_rank(command: argparse.ArgumentParser) -> None:
     """Every option of `rank`, in groups: what is read, the model, doubt, and what is shown."""
+    _add_input(command)
+    _add_model(command)
+    _add_doubt(command)
+    _add_output(command)
+
+
+def _add_input(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "battles", nargs="+", metavar="OUT", help="outcomes of judge, or rows of battles"
     )
@@ -27,6 +34,9 @@ def add_rank(command: argparse.ArgumentParser) -> None:
     read.add_argument(
         "--cluster", metavar="FIELD", help="field that names the prompt, such as meta.prompt_id"
     )
+
+
+def _add_model(command: argparse.ArgumentParser) -> None:
     model = command.add_argument_group("the model")
     model.add_argument(
         "--model",
@@ -54,6 +64,9 @@ def add_rank(command: argparse.ArgumentParser) -> None:
         "--weights", choices=("none", "agreement", "dawid-skene"), default="none",
         help="what judges of unequal reliability count for",
     )  # fmt: skip
+
+
+def _add_doubt(command: argparse.ArgumentParser) -> None:
     doubt = command.add_argument_group("doubt")
     doubt.add_argument(
         "--interval", choices=("sandwich", "bootstrap"), default="sandwich", help="both by prompt"
@@ -61,8 +74,13 @@ def add_rank(command: argparse.ArgumentParser) -> None:
     doubt.add_argument("--draws", type=int, default=1000, metavar="N", help="bootstrap resamples")
     doubt.add_argument("--seed", type=int, default=0, metavar="S", help="of the bootstrap")
     doubt.add_argument("--level", type=float, default=0.95, metavar="P", help="default 0.95")
+
+
+def _add_output(command: argparse.ArgumentParser) -> None:
     shown = command.add_argument_group("what is shown")
-    shown.add_argument("--by-judge", action="store_true", help="one ranking for each judge")
+    shown.add_argument(
+        "--by", metavar="FIELD", help="also a ranking for each judge, or each value of a field"
+    )
     shown.add_argument("--matrix", action="store_true", help="also who took how much from whom")
     shown.add_argument("--elo", action="store_true", help="also sequential Elo, to compare")
     shown.add_argument(

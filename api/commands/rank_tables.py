@@ -222,9 +222,9 @@ def of_comparison(found: Comparison, path: str) -> Table:
     return Table(f"Against {path}", ("measure", "n", "value"), tuple(rows), (*notes, *found.notes))
 
 
-def of_judges(by_judge: Mapping[str, tuple[Ranking, Comparison | None]]) -> list[Table]:
-    """An overview of the judges' own rankings, then each of them."""
-    shown = list(by_judge.items())[:_JUDGES_MAX]
+def of_parts(parts: Mapping[str, tuple[Ranking, Comparison | None]], field: str) -> list[Table]:
+    """An overview of the rankings by judge or group, then each of them."""
+    shown = list(parts.items())[:_JUDGES_MAX]
     rows = tuple(
         (
             name or "-",
@@ -235,20 +235,20 @@ def of_judges(by_judge: Mapping[str, tuple[Ranking, Comparison | None]]) -> list
         )
         for name, (ranking, with_all) in shown
     )
-    more = len(by_judge) - len(shown)
+    more = len(parts) - len(shown)
     overview = Table(
-        "Each judge's own ranking",
-        ("judge", "battles", "models", "first", "Kendall tau-b with all"),
+        f"A ranking for each {field}",
+        (field, "battles", "models", "first", "Kendall tau-b with all"),
         rows,
         (
-            "the ranking of all contains the judge's own battles, so the tau is too kind",
-            *((f"{more:,} further judges are not shown here; --json has all",) if more > 0 else ()),
+            "the ranking of all contains the battles of each, so the tau is too kind",
+            *((f"{more:,} further ones are not shown here; --json has all",) if more > 0 else ()),
         ),
     )
     return [
         overview,
         *(
-            Table(f"{name or 'unnamed judge'}: {each.title}", each.columns, each.rows, each.notes)
+            Table(f"{name or '-'}: {each.title}", each.columns, each.rows, each.notes)
             for name, (ranking, _) in shown
             for each in of_ranking(ranking, (), matrix=False)
         ),

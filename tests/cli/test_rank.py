@@ -131,7 +131,7 @@ def test_judges_have_rankings_of_their_own_or_weights(cli: Cli, tmp_path: Path) 
             )  # fmt: skip
     path = write_rows(tmp_path / "votes.jsonl", rows)
 
-    by_judge = cli("rank", path, "--by-judge", "--json").summary["by_judge"]
+    by_judge = cli("rank", path, "--by", "judge", "--json").summary["by"]
     agreement = cli("rank", path, "--weights", "agreement", "--json").summary["judge_weights"]
     hidden = cli("rank", path, "--weights", "dawid-skene", "--json").summary
 
@@ -143,6 +143,23 @@ def test_judges_have_rankings_of_their_own_or_weights(cli: Cli, tmp_path: Path) 
     assert hidden["battles"] == 60
     accuracy = {each["judge"]: each["accuracy"] for each in hidden["judge_weights"]}
     assert accuracy["kind"] > 0.9 > 0.7 > accuracy["coin"]
+
+
+def test_topics_have_rankings_of_their_own(cli: Cli, outcomes: Path, tmp_path: Path) -> None:
+    rows = [
+        {**row, "category": "maths" if row["id"] < "p3" else "prose"} for row in rows_of(outcomes)
+    ]
+    path = write_rows(tmp_path / "topics.jsonl", rows)
+
+    parts = cli("rank", path, "--by", "category", "--json").summary["by"]
+    shown = cli("rank", path, "--by", "category")
+    missing = cli("rank", outcomes, "--by", "category")
+
+    assert sum(each["ranking"]["battles"] for each in parts.values()) == 49
+    assert set(parts) == {"maths", "prose"}
+    assert "A ranking for each category" in shown.out
+    assert missing.code == 2
+    assert "line 1, field 'category': is absent, but --by names it" in missing.err
 
 
 def test_the_pairs_tell_models_prompts_and_lengths(cli: Cli, tmp_path: Path) -> None:
@@ -182,7 +199,7 @@ def test_the_pairs_tell_models_prompts_and_lengths(cli: Cli, tmp_path: Path) -> 
         (["--ridge", "nan"], "0 or a small positive number"),
         (["--weights", "agreement"], "no pair was decided by two"),
         (["--weights", "dawid-skene"], "several judges"),
-        (["--weights", "agreement", "--by-judge"], "choose one"),
+        (["--weights", "agreement", "--by", "judge"], "choose one"),
         (["--cluster", "meta.topic"], "line 1, field 'meta.topic': is absent"),
         (["--against", "none.csv"], "none.csv: cannot be read"),
         (["--use", "label"], "without a label"),
