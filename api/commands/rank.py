@@ -6,8 +6,7 @@ and draws what comes back.
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -123,10 +122,12 @@ async def _read(args: argparse.Namespace) -> tuple["Battles", list[str]]:
     facts, bad = await _facts(args)
     log = BattleLog(style_names(args.control))
     group = None if args.by == "judge" else args.by
-    reader = BattleReader(log, use=args.use, cluster=args.cluster, group=group, pairs=facts)
+    reader = BattleReader(
+        log, use=args.use, cluster=args.cluster, group=group, judges=args.judge, pairs=facts
+    )
     for path in args.battles:
         reader.read(path)
-    battles = _of_judges(args.judge, log.finish())
+    battles = log.finish()
     notes: list[str] = []
     if bad:
         notes.append(f"{bad:,} rows of the pairs could not be read and stand for nothing.")
@@ -139,17 +140,6 @@ async def _read(args: argparse.Namespace) -> tuple["Battles", list[str]]:
             f"{', '.join(both)}."
         )
     return battles, notes
-
-
-def _of_judges(patterns: Sequence[str], battles: "Battles") -> "Battles":
-    """The battles before the judges that were named; the others are counted as left out."""
-    if not patterns:
-        return battles
-    wanted = [any(fnmatchcase(name, each) for each in patterns) for name in battles.judges]
-    if not any(wanted):
-        known = ", ".join(battles.judges[:10]) or "no judge at all"
-        raise InputError(f"no judge is called {' or '.join(patterns)}; the input has {known}")
-    return battles.before_judges(wanted)
 
 
 async def _facts(args: argparse.Namespace) -> tuple["Mapping[str, PairFacts] | None", int]:
