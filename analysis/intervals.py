@@ -20,7 +20,7 @@ Statistic = Callable[[Floats], Floats]
 
 _NORMAL: Final = NormalDist()
 _BATCH_CELLS: Final = 1 << 22  # resampled counts held at once: 32 MiB
-_NORMAL_LIMIT_CLUSTERS: Final = 20_000
+_NORMAL_LIMIT_CLUSTERS: Final = 5_000
 _DEFINED_SHARE_MIN: Final = 0.9
 
 
@@ -133,7 +133,7 @@ def cluster_bootstrap(
     The percentile interval is widened for few clusters (Hesterberg 2015, The American
     Statistician 69, 371-386: the expanded percentile interval). BCa corrects bias and skewness
     (Efron 1987, JASA 82, 171-185), its acceleration from the jackknife over clusters. With more
-    than 20,000 clusters the resampled sums are drawn from their normal limit instead.
+    than 5,000 clusters the resampled sums are drawn from their normal limit instead.
 
     Args:
         sums: (clusters, k) sums of each cluster; (clusters,) is taken as k = 1.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dikast.analysis.rows import LabelRow, OutcomeRow, read_labels, read_outcomes
 from dikast.engine.errors import InputError
-from dikast.engine.ids import IdTable
+from dikast.engine.ids import IdTable, digest_of
 from dikast.engine.model import Winner
 
 Codes = npt.NDArray[np.int8]
@@ -116,6 +116,7 @@ class Run:
         self.bases: Counter[str] = Counter()
         self.specs: set[str] = set()
         self.scores: dict[str, Counter[float]] = {}
+        self._pair_scores: dict[str, tuple[array[int], array[float]]] = {}
         self._results = array("b")
         self._reasons = array("h")
         self._reason_names = Names()
@@ -149,19 +150,32 @@ class Run:
         if missing is not None:
             self.missing[missing] += 1
         else:
-            self.bases[row.basis or "single"] += 1
-            self._take_scores(row.scores)
+            self.bases[row.basis or ("single" if row.winner else "scored")] += 1
+            self._take_scores(pair, row.scores)
         if row.kind != "failed":  # half of its votes are not there
             for vote in row.votes:
                 events = self._events.setdefault(vote.judge, _Events())
                 column = CODE.get(vote.pick, _NONE_COLUMN)
                 events.add(pair, 0 if vote.order == "ab" else 1, column)
 
-    def _take_scores(self, scores: dict[str, float]) -> None:
+    def _take_scores(self, pair: int, scores: dict[str, float]) -> None:
+        sides: dict[str, list[float]] = {}
         for name, score in scores.items():
             side, dot, dimension = name.partition(".")
             key = dimension if dot and side in ("A", "B") else name
             self.scores.setdefault(key, Counter())[round(score, 2)] += 1
+            sides.setdefault(key, []).append(score)
+        for key, given in sides.items():
+            pairs, means = self._pair_scores.setdefault(key, (array("q"), array("d")))
+            pairs.append(pair)
+            means.append(sum(given) / len(given))
+
+    def pair_scores(self, dimension: str, pairs: int) -> npt.NDArray[np.float64]:
+        """(pairs,) mean score of a pair's answers in one dimension, NaN where there is none."""
+        rows, means = self._pair_scores.get(dimension, (array("q"), array("d")))
+        scores = np.full(pairs, np.nan)
+        scores[np.array(rows, dtype=np.int64)] = np.array(means, dtype=np.float64)
+        return scores
 
     def results(self, pairs: int) -> Codes:
         """(pairs,) codes; a pair that the file does not have is none like one without verdict."""
@@ -244,6 +258,7 @@ class Ratings:
         self._fields = (cluster_field,) if cluster_field else _CLUSTER_FIELDS
         self._ids = IdTable()
         self._count = 0
+        self._keys = array("Q")  # of the ids; the same in every process and order of lines
         self._labels, self._category = array("b"), array("l")
         self._prompt, self._model_a, self._model_b = array("l"), array("l"), array("l")
 
@@ -259,6 +274,7 @@ class Ratings:
         if found is not None:
             return found
         self._count += 1
+        self._keys.append(digest_of(pair_id))
         self._labels.append(NONE)
         for column in (self._category, self._prompt, self._model_a, self._model_b):
             column.append(-1)
@@ -351,10 +367,17 @@ class Ratings:
 
     @property
     def clusters(self) -> npt.NDArray[np.int64]:
-        """(pairs,) prompt codes; a pair without a known prompt is a prompt of its own."""
+        """(pairs,) prompt codes; a pair without a known prompt is a prompt of its own.
+
+        Codes are in order of a digest of the prompt's name, not of appearance: outcomes are
+        written as they come, and the intervals must not depend on that.
+        """
         prompts = np.array(self._prompt, dtype=np.int64)
-        own = len(self.prompts.names) + np.arange(len(prompts))
-        return np.where(prompts >= 0, prompts, own)
+        names = [digest_of(name) for name in self.prompts.names] or [0]
+        own = np.array(self._keys, dtype=np.uint64)
+        keys = np.where(prompts >= 0, np.array(names, dtype=np.uint64)[prompts], own)
+        _, codes = np.unique(keys, return_inverse=True)
+        return codes.astype(np.int64)
 
     @property
     def clustered(self) -> bool:

@@ -20,7 +20,7 @@ from dikast.engine.lines import Flaw, Item, read_items
 from dikast.engine.model import Winner
 
 _ROW_BYTES_MAX: Final = 64 << 20
-_KINDS: Final = frozenset({"verdict", "undecided", "failed"})
+_KINDS: Final = frozenset({"verdict", "scored", "undecided", "failed"})
 _PAIR_NAMES: Final = ("pair_id", "id")
 _ANNOTATOR_NAMES: Final = ("annotator", "worker", "rater", "judge")
 _LABEL_NAMES: Final = ("label", "winner", "verdict", "preference")
@@ -62,8 +62,9 @@ class OutcomeRow(msgspec.Struct, frozen=True):
 
     @property
     def missing(self) -> str | None:
-        """Why there is no verdict: "undecided: unparsed", "failed: timeout"; None if there is."""
-        if self.kind == "verdict":
+        """Why there is no verdict: "undecided: unparsed", "failed: timeout"; None if there is, and
+        for a single answer that was scored."""
+        if self.kind in ("verdict", "scored"):
             return None
         return f"{self.kind}: {self.why or self.reason or 'no reason given'}"
 
