@@ -25,8 +25,9 @@ def style_difference(text_a: str, text_b: str, control: Control) -> tuple[float,
 
     The features are those that `dikast bias` counts, the length in characters first.
     """
-    some = slice(_HOW_MANY[control])
+    many = _HOW_MANY[control]
+    of_a: tuple[int, ...] = measures(text_a)
+    of_b: tuple[int, ...] = measures(text_b)
     return tuple(
-        (a - b) / (a + b) if a + b else 0.0
-        for a, b in zip(measures(text_a)[some], measures(text_b)[some], strict=True)
+        (a - b) / (a + b) if a + b else 0.0 for a, b in zip(of_a[:many], of_b[:many], strict=True)
     )
