@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from dikast.cli_reports import add_reports
 from dikast.commands.gate_args import add_anchor_lane, add_anchors, add_injection
+from dikast.commands.rank_args import add_rank
 
 # As in `dikast.status`, which is not imported before a command is chosen.
 _OK, _BAD_INPUT, _INTERRUPTED, _BROKEN_PIPE = 0, 2, 130, 141
@@ -62,6 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_weights(commands, shared)
     add_reports(commands, shared, _command)
     add_anchors(lambda name, help_: _command(commands, name, shared, help_), _add_choices, _Parser)
+    add_rank(_command(commands, "rank", shared, "rank models by their battles, with doubt"))
     return parser
 
 
