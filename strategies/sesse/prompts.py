@@ -16,7 +16,7 @@ import msgspec
 
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Message, Pair
-from dikast.strategies.files import content_hash, read_named, shipped_names
+from dikast.strategies.files import content_hash, read_named
 from dikast.strategies.prompts import PromptTemplate, conversation, fence_code, load_template
 
 _SHIPPED = Path(__file__).with_name("templates")
@@ -26,6 +26,7 @@ HOLISTIC = "sesse-holistic"
 DRAFT = "sesse-draft"
 SUMMARISE = "sesse-summarise"
 EQUIVALENCE = "sesse-equivalence"
+BUILD_TEMPLATES = (HOLISTIC, DRAFT, SUMMARISE, EQUIVALENCE)
 
 
 class _Turn(msgspec.Struct, forbid_unknown_fields=True):
@@ -148,9 +149,9 @@ def holistic_template() -> PromptTemplate:
 
 
 def prompts_sha() -> str:
-    """SHA-256 over the shipped templates of this package: what was asked, in one hash."""
+    """SHA-256 over the templates that a library is built with."""
     digest = hashlib.sha256()
-    for name in shipped_names(_SHIPPED):
+    for name in BUILD_TEMPLATES:
         text = (_SHIPPED / f"{name}.toml").read_text(encoding="utf-8")
         digest.update(f"{name}\n{content_hash(tomllib.loads(text))}\n".encode())
     return digest.hexdigest()
