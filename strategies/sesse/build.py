@@ -10,21 +10,22 @@ leaves open is decided in docs/decisions.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from dikast.engine.errors import InputError, ProviderError
-from dikast.engine.model import Call, Completion, Judge, Pair, Record, Usage
+from dikast.engine.model import Judge, Pair, Usage
 from dikast.engine.ports import Embedder
 from dikast.strategies.pairwise import judge_spec
+from dikast.strategies.sesse.bills import Bill, BilledAsk, Built, OnProgress, nobody
 from dikast.strategies.sesse.cluster import Vectors, k_means, silhouette, silhouette_table, unit
 from dikast.strategies.sesse.holistic import Holistic, Judged
 from dikast.strategies.sesse.hygiene import GATES, Draft, Gatekeeper
 from dikast.strategies.sesse.library import BuildParams, Cluster, Library, Question, Split
 from dikast.strategies.sesse.merge import Asked, Candidate, Equivalence, candidates, merge_groups
 from dikast.strategies.sesse.order import Ordered, farthest_first
-from dikast.strategies.sesse.plan import Sizes, clusters_wanted
+from dikast.strategies.sesse.formulas import Sizes, clusters_wanted
 from dikast.strategies.sesse.prompts import prompts_sha
 from dikast.strategies.sesse.sketch import Sketch
 from dikast.strategies.sesse.stages import Answered, Failure, StageStop, in_order
@@ -33,45 +34,6 @@ from dikast.strategies.sesse.workdir import Workdir
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-class BilledAsk(Protocol):
-    """An `Ask` that counts what it was asked and what that cost; the gateway's `PairAsk`."""
-
-    calls: int
-    stored_calls: int
-    usage: Usage | None
-    cost_usd: float
-    simulated: bool
-
-    async def __call__(self, call: Call) -> Completion:
-        """See `Ask`."""
-        ...
-
-
-class Bill(Record, frozen=True):
-    """What a stage asked. `expected` is by the formula, `retried` what was asked again because it
-    could not be read; `asked` is their sum, less what was refused or failed. `stored` of those
-    came from the call store."""
-
-    stage: str
-    expected: int
-    asked: int
-    retried: int
-    stored: int
-    failed: int
-    cost_usd: float
-    usage: Usage
-
-
-class Built(Record, frozen=True):
-    """How a build ended. `library` is None where too many calls failed, in `stage`."""
-
-    library: Library | None
-    bills: tuple[Bill, ...]
-    failures: tuple[Failure, ...] = ()
-    stage: str = ""
-    embedded: int = 0
 
 
 class _Theme(NamedTuple):
@@ -86,14 +48,6 @@ class _Theme(NamedTuple):
 
 class _TooManyFailedError(Exception):
     """Ends a build after the stage in which calls failed."""
-
-
-OnProgress = Callable[[str, int, int, BilledAsk | None], None]
-"""Told of the stage, the items done, the items in all, and the stage's bill so far."""
-
-
-def _nobody(stage: str, done: int, total: int, bill: BilledAsk | None) -> None:
-    """Takes no note of progress."""
 
 
 class LibraryBuilder:
@@ -123,7 +77,7 @@ class LibraryBuilder:
         workdir: Workdir,
         workers: int = 64,
         stop: StageStop | None = None,
-        on_progress: OnProgress = _nobody,
+        on_progress: OnProgress = nobody,
         failures_max: int = 0,
     ) -> None:
         self._judge = judge
@@ -176,8 +130,8 @@ class LibraryBuilder:
         errors = await self._collect(sorted(rows, key=lambda pair: pair.id))
         if not errors:
             raise InputError(
-                f"the judge {self._judge.name} made no readable error on {len(rows)} rows: there is "
-                "nothing to mine; give harder or more rows, or another judge"
+                f"the judge {self._judge.name} made no readable error on {len(rows)} rows, "
+                "so there is nothing to mine; give harder or more rows, or another judge"
             )
         questions = await self._draft(errors, by_id)
         if not questions:

@@ -15,7 +15,7 @@ import numpy as np
 from dikast.engine.model import Completion, Judge, Record
 from dikast.engine.ports import Ask
 from dikast.strategies.sesse.cluster import Vectors
-from dikast.strategies.sesse.plan import candidates_wanted
+from dikast.strategies.sesse.formulas import candidates_wanted
 from dikast.strategies.sesse.prompts import EQUIVALENCE, stage_template
 from dikast.strategies.sesse.stages import Answered, ask_twice, read_json, stage_call
 
