@@ -1,6 +1,7 @@
 """What every embedder promises, tried on each of them: the Embedder port's contract."""
 
 import asyncio
+import functools
 import json
 import math
 import random
@@ -92,11 +93,15 @@ async def words() -> AsyncIterator[Embedder]:
     yield HashEmbedder()
 
 
+@functools.cache
+def loaded() -> SentenceEmbedder:
+    """The encoder, loaded once: that takes seconds."""
+    return SentenceEmbedder()
+
+
 @asynccontextmanager
 async def encoder() -> AsyncIterator[Embedder]:
-    embedder = SentenceEmbedder()
-    yield embedder
-    await embedder.aclose()
+    yield loaded()
 
 
 @asynccontextmanager
@@ -139,18 +144,8 @@ async def test_the_same_text_gives_the_same_vector_and_no_text_none(opened: Open
     assert "@" in name
 
 
-@every
-async def test_it_may_be_asked_by_several_at_once_and_closed_twice(opened: Opened) -> None:
-    async with opened() as embedder:
-        first, second = await asyncio.gather(embedder.embed(TEXTS), embedder.embed(TEXTS[::-1]))
-        assert first == second[::-1]
-        await embedder.aclose()
-        await embedder.aclose()
-
-
 async def test_the_encoder_sees_meaning_across_words_and_languages() -> None:
-    embedder = SentenceEmbedder()
-    limit, length, code, _, chinese_code = await embedder.embed(TEXTS)
+    limit, length, code, _, chinese_code = await loaded().embed(TEXTS)
 
     assert cosine(limit, length) > cosine(limit, code)
     assert cosine(code, chinese_code) > cosine(limit, chinese_code)
@@ -227,3 +222,12 @@ async def test_another_embedder_shares_nothing_with_the_first() -> None:
     vectors = await other.embed(TEXTS)
     assert other.stored == 0
     assert len(vectors[0]) == 32
+
+
+@every
+async def test_it_may_be_asked_by_several_at_once_and_closed_twice(opened: Opened) -> None:
+    async with opened() as embedder:
+        first, second = await asyncio.gather(embedder.embed(TEXTS), embedder.embed(TEXTS[::-1]))
+        assert first == second[::-1]
+        await embedder.aclose()
+        await embedder.aclose()
