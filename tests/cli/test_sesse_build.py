@@ -13,6 +13,7 @@ CONFIG = """
 kind = "simulated"
 seed = 5
 accuracy = 0.95
+concurrency_start = 64
 {more}
 
 [[providers.planted.criteria]]
