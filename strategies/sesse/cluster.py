@@ -28,11 +28,6 @@ class Fit(NamedTuple):
     inertia: float
 
 
-def clusters_wanted(questions: int, k: int) -> int:
-    """How many clusters for so many questions: at most `k`, at least four questions each."""
-    return max(1, min(k, questions // 4))
-
-
 def unit(rows: Sequence[Sequence[float]] | Vectors) -> Vectors:
     """Rows scaled to length 1; a row of zeros stays."""
     plain = np.asarray(rows, dtype=np.float64)

@@ -6,7 +6,6 @@ is asked about in both orders; only two yeses count. Groups are complete: every 
 called equivalent, so that one wrong yes cannot chain themes together.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -16,6 +15,7 @@ import numpy as np
 from dikast.engine.model import Completion, Judge, Record
 from dikast.engine.ports import Ask
 from dikast.strategies.sesse.cluster import Vectors
+from dikast.strategies.sesse.formulas import candidates_wanted
 from dikast.strategies.sesse.prompts import EQUIVALENCE, stage_template
 from dikast.strategies.sesse.stages import Answered, ask_twice, read_json, stage_call
 
@@ -44,12 +44,6 @@ class Asked(Record, frozen=True):
     def same(self) -> bool:
         """Whether both orders said yes; an answer that could not be read is no yes."""
         return self.forward == "yes" and self.backward == "yes"
-
-
-def candidates_wanted(clusters: int, quantile: float) -> int:
-    """How many pairs of so many labels are asked about: those at or above the quantile."""
-    pairs = clusters * (clusters - 1) // 2
-    return min(pairs, math.ceil(round((1.0 - quantile) * pairs, 9)))
 
 
 def candidates(cids: Sequence[str], labels: Vectors, quantile: float) -> list[Candidate]:

@@ -58,5 +58,5 @@ class Sketch:
 
 def _read(completion: Completion) -> list[Draft] | None:
     """The drafts, in the object that was asked for or as a bare list."""
-    found = read_json(completion, _Drafts | list[Draft])
-    return found.questions if isinstance(found, _Drafts) else found
+    found = read_json(completion, _Drafts)
+    return read_json(completion, list[Draft]) if found is None else found.questions
