@@ -20,12 +20,12 @@ from dikast.engine.ports import Embedder
 from dikast.strategies.pairwise import judge_spec
 from dikast.strategies.sesse.bills import Bill, BilledAsk, Built, OnProgress, nobody
 from dikast.strategies.sesse.cluster import Vectors, k_means, silhouette, silhouette_table, unit
+from dikast.strategies.sesse.formulas import Sizes, clusters_wanted
 from dikast.strategies.sesse.holistic import Holistic, Judged
 from dikast.strategies.sesse.hygiene import GATES, Draft, Gatekeeper
 from dikast.strategies.sesse.library import BuildParams, Cluster, Library, Question, Split
 from dikast.strategies.sesse.merge import Asked, Candidate, Equivalence, candidates, merge_groups
 from dikast.strategies.sesse.order import Ordered, farthest_first
-from dikast.strategies.sesse.formulas import Sizes, clusters_wanted
 from dikast.strategies.sesse.prompts import prompts_sha
 from dikast.strategies.sesse.sketch import Sketch
 from dikast.strategies.sesse.stages import Answered, Failure, StageStop, in_order

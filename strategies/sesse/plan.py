@@ -13,6 +13,7 @@ from dikast.strategies.prompts import PromptTemplate
 from dikast.strategies.sesse.config import SesseConfig, check_config, depth_of, threshold_of
 from dikast.strategies.sesse.library import Cluster, Library
 from dikast.strategies.sesse.pool import Cast, Pooled, capped, pool
+from dikast.strategies.sesse.replay import as_cast, is_muted
 from dikast.strategies.sesse.tier_prompts import TierPrompts
 from dikast.strategies.sesse.tiers import Asked, orders_of
 
@@ -80,12 +81,7 @@ class Plan:
         return tuple(
             each
             for each in self.library.clusters
-            if each.questions
-            and not (
-                each.muted
-                if isinstance(each.muted, bool)
-                else pair.category is not None and pair.category in each.muted
-            )
+            if each.questions and not is_muted(each, pair.category)
         )
 
     def questions(
@@ -133,15 +129,3 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"Plan({self.judge.name!r}, {self.hash[:12]}, depth {self.depth})"
-
-
-def as_cast(vote: Vote, weights: dict[str, float] | None = None) -> Cast:
-    """A vote of an outcome as it is counted; votes on no question are not for counting.
-
-    Args:
-        vote: with `question`, `cluster` and `rank`.
-        weights: of the questions by qid; 1 where absent.
-    """
-    qid = vote.question or ""
-    weight = 1.0 if weights is None else weights.get(qid, 1.0)
-    return Cast(qid, vote.cluster or "", vote.rank or 0, vote.pick, weight, vote.why)
