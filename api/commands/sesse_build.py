@@ -328,6 +328,7 @@ def figures(library: Library) -> list[Table]:
                 ("questions let in", stats["questions"]),
                 *((f"turned away: {why}", count) for why, count in stats["rejected"].items()),
                 ("clusters", stats["k"]),
+                ("clusters with the label of another", stats["same_label"]),
                 ("pairs of labels asked about", stats["candidates"]),
                 ("called equivalent in both orders", stats["equivalent"]),
                 ("clusters after merging", stats["k_after"]),
@@ -337,15 +338,12 @@ def figures(library: Library) -> list[Table]:
     ]
     by_k: dict[str, float] = stats["silhouette_by_k"]
     if by_k:
-        best = stats["silhouette_best_k"]
+        best, places = stats["silhouette_best_k"], sorted(map(int, by_k))
         out.append(
             Table(
                 title="mean silhouette (cosine) by number of clusters",
                 columns=("k", "silhouette", ""),
-                rows=tuple(
-                    (int(k), value, "highest" if int(k) == best else "")
-                    for k, value in by_k.items()
-                ),
+                rows=tuple((k, by_k[str(k)], "highest" if k == best else "") for k in places),
                 notes=(
                     f"used: k = {stats['k']}, silhouette {stats['silhouette']:.3f}; k is not "
                     "chosen by this table",

@@ -23,7 +23,7 @@ from dikast.strategies.sesse.cluster import Vectors, k_means, silhouette, silhou
 from dikast.strategies.sesse.formulas import Sizes, clusters_wanted
 from dikast.strategies.sesse.holistic import Holistic, Judged
 from dikast.strategies.sesse.hygiene import GATES, Draft, Gatekeeper
-from dikast.strategies.sesse.library import BuildParams, Cluster, Library, Question, Split
+from dikast.strategies.sesse.library import BuildParams, Cluster, Library, Question, Split, normal
 from dikast.strategies.sesse.merge import Asked, Candidate, Equivalence, candidates, merge_groups
 from dikast.strategies.sesse.order import Ordered, farthest_first
 from dikast.strategies.sesse.prompts import prompts_sha
@@ -149,7 +149,7 @@ class LibraryBuilder:
             questions=len(questions),
             clusters=self._stats["k"],
             candidates=len(asked),
-            merged=sum(1 for theme in themes if theme.merged_from),
+            merged=self._stats["merged"],
         )
         self._stats["calls"] = {bill.stage: bill.expected + bill.retried for bill in self._bills}
         self._stats["formula"] = sizes.calls()
@@ -308,6 +308,7 @@ class LibraryBuilder:
         self, themes: list[_Theme], questions: Sequence[Question], vectors: Vectors
     ) -> tuple[list[_Theme], list[Asked]]:
         params = self._params
+        themes = self._alike(themes, questions, vectors)
         found: list[Candidate] = []
         if len(themes) > 1:
             labels = await self._embed([theme.label for theme in themes])
@@ -328,6 +329,21 @@ class LibraryBuilder:
             "k_after": len(left) + len(pooled),
         }
         return sorted(left + pooled, key=lambda theme: theme.cid), asked
+
+    def _alike(
+        self, themes: Sequence[_Theme], questions: Sequence[Question], vectors: Vectors
+    ) -> list[_Theme]:
+        """Themes with the very same label are one: no judge could tell them apart by it."""
+        by_label: dict[str, list[_Theme]] = {}
+        for theme in themes:
+            by_label.setdefault(normal(theme.label), []).append(theme)
+        self._stats["same_label"] = len(themes) - len(by_label)
+        return [
+            group[0]
+            if len(group) == 1
+            else self._pooled(group, questions, vectors)._replace(label=group[0].label)
+            for group in by_label.values()
+        ]
 
     async def _ask_equivalence(
         self, themes: Sequence[_Theme], found: Sequence[Candidate]
@@ -371,7 +387,9 @@ class LibraryBuilder:
             cid=group[0].cid,
             members=members,
             order=self._order(members, questions, vectors),
-            merged_from=tuple(theme.cid for theme in group),
+            merged_from=tuple(
+                sorted(cid for theme in group for cid in theme.merged_from or (theme.cid,))
+            ),
         )
 
     # --- what every stage does ------------------------------------------------------------------
