@@ -189,7 +189,8 @@ def _expanded_tails(clusters: int, tail: float) -> list[float]:
 def _bca_tails(
     table: Floats, statistic: Statistic, drawn: Floats, estimate: float, tail: float
 ) -> list[float]:
-    below = float(np.mean(drawn < estimate) + np.mean(drawn == estimate) / 2)
+    less, same = (int(np.count_nonzero(each)) for each in (drawn < estimate, drawn == estimate))
+    below = (less + same / 2) / drawn.size
     edge = 0.5 / drawn.size
     bias = _NORMAL.inv_cdf(min(max(below, edge), 1 - edge))
     left = statistic(table.sum(axis=0)[None, :] - table)

@@ -9,7 +9,7 @@ counted is decided by the caller.
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -135,15 +135,15 @@ def _votes_of(row: dict[str, Any], file: str, number: int) -> list[dict[str, Any
     votes = row.get("votes")
     if votes is None:
         return [row]
-    listed = cast("list[Any]", votes) if isinstance(votes, list) else [None]
-    if any(not isinstance(vote, dict) for vote in listed):
+    try:
+        return msgspec.convert(votes, list[dict[str, Any]])
+    except msgspec.ValidationError as error:
         raise InputError(
             "votes is a list of objects with annotator and label",
             file=file,
             line=number,
             field="votes",
-        )
-    return listed
+        ) from error
 
 
 def _label_of(vote: dict[str, Any], file: str, number: int) -> Winner | None:

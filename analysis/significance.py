@@ -98,7 +98,8 @@ def permutation_p(differences: npt.ArrayLike, *, seed: int, draws: int = 9999) -
     seen = abs(values.sum()) - 1e-9 * np.abs(values).sum()
     if values.size <= 13:
         patterns = np.arange(1 << values.size)[:, None] >> np.arange(values.size) & 1
-        return int(np.sum(np.abs((1 - 2 * patterns) @ values) >= seen)) / (1 << values.size)
+        reached = int(np.count_nonzero(np.abs((1 - 2 * patterns) @ values) >= seen))
+        return reached / float(len(patterns))
     rng = np.random.default_rng(seed)
     batch = max(1, min(draws, _BATCH_CELLS // values.size))
     count = 0

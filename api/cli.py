@@ -14,6 +14,7 @@ from collections.abc import Coroutine, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from dikast.cli_reports import add_reports
 from dikast.commands import sesse_args
 
 # As in `dikast.status`, which is not imported before a command is chosen.
@@ -57,6 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_simulate(commands, shared)
     _add_convert(commands, shared)
     sesse_args.add(commands, _command, shared, _Parser)
+    add_reports(commands, shared, _command)
     return parser
 
 

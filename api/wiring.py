@@ -6,7 +6,7 @@ strategy, providers, a call store, sources and sinks. Judges nothing itself.
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +154,7 @@ def calls_per_pair(settings: Settings) -> tuple[int, int]:
     """The fewest and the most judge calls that the strategy makes for one pair."""
     assert settings.strategy is not None
     families = {name: judge.family for name, judge in settings.judges.items()}
-    return strategies.calls_range(settings.strategy, families)
+    return strategies.calls_range(settings.strategy, families, _library_loader(settings))
 
 
 def judges_in(settings: Settings) -> dict[str, Judge]:
@@ -252,7 +252,13 @@ def build_strategy(settings: Settings) -> Any:
         seed=settings.run.seed,
         template_loader=load,
         rubric_loader=load_rubric,
+        library_loader=_library_loader(settings),
     )
+
+
+def _library_loader(settings: Settings) -> Callable[[str], strategies.Library]:
+    """Finds a library of questions beside the configuration that names it."""
+    return lambda path: strategies.load_library(settings.base_dir / path)
 
 
 def build_engine(

@@ -203,7 +203,8 @@ class _Mind:
                     "conclusion": f"{criterion.conclusion} {_RESPECTS[at // 8]}",
                 }
             )
-        return orjson.dumps(out).decode()
+        # The form that the prompt shows: a bare list, or an object around it.
+        return orjson.dumps({"questions": out} if '"questions"' in text else out).decode()
 
     def _summary(self, text: str) -> str:
         lowered = text.casefold()

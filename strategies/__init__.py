@@ -59,6 +59,9 @@ from dikast.strategies.rubric import (
 )
 from dikast.strategies.score import Score, ScoreConfig
 from dikast.strategies.score_prompt import ScorePrompt, score_record
+from dikast.strategies.sesse.config import SesseConfig
+from dikast.strategies.sesse.library import Library, load_library
+from dikast.strategies.sesse.strategy import Sesse
 from dikast.strategies.structured import (
     Answered,
     StructuredReader,
@@ -86,6 +89,7 @@ __all__ = [
     "EarlyStopConfig",
     "JsonReader",
     "LetterReader",
+    "Library",
     "MarkerReader",
     "Member",
     "MemberConfig",
@@ -106,6 +110,8 @@ __all__ = [
     "Score",
     "ScoreConfig",
     "ScorePrompt",
+    "Sesse",
+    "SesseConfig",
     "StrategyConfig",
     "StructuredReader",
     "Swap",
@@ -120,6 +126,7 @@ __all__ = [
     "format_instruction",
     "json_schema",
     "judges_of",
+    "load_library",
     "load_rubric",
     "load_template",
     "order_of",

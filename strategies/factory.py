@@ -23,6 +23,9 @@ from dikast.strategies.prompts import PromptTemplate, TemplateLoader, load_templ
 from dikast.strategies.repeat import Repeat, repeat
 from dikast.strategies.rubric import RubricLoader, load_rubric
 from dikast.strategies.score import ScoreConfig, build_score
+from dikast.strategies.sesse.config import LibraryLoader, SesseConfig
+from dikast.strategies.sesse.library import load_library
+from dikast.strategies.sesse.strategy import build_sesse
 from dikast.strategies.swap import swap
 
 AUTO = "auto"
@@ -142,6 +145,7 @@ StrategyConfig = Union[  # noqa: UP007
     RepeatConfig,
     CascadeConfig,
     EarlyStopConfig,
+    SesseConfig,
 ]
 
 KINDS = tuple(str(each.__struct_config__.tag) for each in get_args(StrategyConfig))
@@ -242,6 +246,7 @@ def build(
     seed: int,
     template_loader: TemplateLoader = load_template,
     rubric_loader: RubricLoader = load_rubric,
+    library_loader: LibraryLoader = load_library,
 ) -> Strategy:
     """Make the strategy that a tree describes.
 
@@ -251,11 +256,12 @@ def build(
         seed: the run's seed; decides orders and fences.
         template_loader: finds a template by its name.
         rubric_loader: finds a rubric by its name.
+        library_loader: finds a library of questions by its path.
 
     Raises:
         ConfigError: an unknown judge or template, or a tree that cannot work.
     """
-    maker = _Maker(judges, seed, template_loader, rubric_loader)
+    maker = _Maker(judges, seed, template_loader, rubric_loader, library_loader)
     return maker.make(config)
 
 
@@ -268,11 +274,13 @@ class _Maker:
         seed: int,
         loader: TemplateLoader,
         rubric_loader: RubricLoader,
+        library_loader: LibraryLoader,
     ) -> None:
         self._judges = judges
         self._seed = seed
         self._loader = loader
         self._rubric_loader = rubric_loader
+        self._library_loader = library_loader
 
     def make(self, config: StrategyConfig) -> Strategy:
         if isinstance(config, PairwiseConfig):
@@ -283,6 +291,14 @@ class _Maker:
                 self._judge(config.judge),
                 seed=self._seed,
                 rubric_loader=self._rubric_loader,
+            )
+        if isinstance(config, SesseConfig):
+            return build_sesse(
+                config,
+                self._judge(config.judge),
+                seed=self._seed,
+                library_loader=self._library_loader,
+                strong=self._judge(config.strong_judge) if config.strong_judge else None,
             )
         if isinstance(config, SwapConfig):
             return self._swap(config)
@@ -371,7 +387,11 @@ class _Maker:
 
 def judges_of(config: StrategyConfig) -> list[str]:
     """Names of the judges in a strategy tree, each once, in the order of the tree."""
-    return list(dict.fromkeys(leaf.judge for leaf in leaves(config)))
+    names = (
+        (leaf.judge, leaf.strong_judge) if isinstance(leaf, SesseConfig) else (leaf.judge,)
+        for leaf in leaves(config)
+    )
+    return list(dict.fromkeys(name for each in names for name in each if name))
 
 
 def templates_of(config: StrategyConfig) -> list[str]:
@@ -380,9 +400,9 @@ def templates_of(config: StrategyConfig) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def leaves(config: StrategyConfig) -> Iterator[PairwiseConfig | ScoreConfig]:
+def leaves(config: StrategyConfig) -> Iterator[PairwiseConfig | ScoreConfig | SesseConfig]:
     """The nodes of a tree that ask a judge."""
-    if isinstance(config, PairwiseConfig | ScoreConfig):
+    if isinstance(config, PairwiseConfig | ScoreConfig | SesseConfig):
         yield config
     for child in children(config):
         yield from leaves(child)
