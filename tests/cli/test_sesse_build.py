@@ -241,3 +241,70 @@ def test_a_build_killed_in_every_stage_pays_for_nothing_twice(cli: Cli, world: P
     fresh = sum(bill["asked"] - bill["stored"] for bill in last["bills"])
     assert fresh <= rows_in(store) - left
     assert rows_in(store) == rows_in(world / "whole.sqlite")
+
+
+# --- check --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recorded(cli: Cli, world: Path) -> Path:
+    """The same folder with a library, `ref.json`, that knows its own canary figures."""
+    assert cli(*words(world, "--quiet")).code == 0
+    done = cli(*check(world, "lib.json", "--record", world / "ref.json"))
+    assert done.code == 0, done.err
+    return world
+
+
+def check(folder: Path, library: str, *more: object) -> list[object]:
+    return [
+        *("sesse", "check", folder / library, folder / "pairs.jsonl"),
+        *("--config", folder / "sesse.toml", "--limit", 40, *more),
+    ]
+
+
+def test_a_library_fits_its_own_judge_and_the_store_pays(cli: Cli, recorded: Path) -> None:
+    parent = json.loads((recorded / "lib.json").read_text())["hash"]
+    child = json.loads((recorded / "ref.json").read_text())
+    assert child["parent"] == parent
+    assert child["stats"]["canary"]["rows"] == 40
+    found = cli(*check(recorded, "ref.json"))
+    assert found.code == 0
+    assert "the library fits" in found.out
+    assert "(40 from the store)" not in found.err
+    assert "Wilson" in found.out
+    bare = cli(*check(recorded, "lib.json"))
+    assert bare.code == 0
+    assert "little is known" in bare.out
+
+
+def test_another_judge_is_warned_of_and_refused_when_it_answers_otherwise(
+    cli: Cli, recorded: Path
+) -> None:
+    same = CONFIG.replace('"planted-1"', '"planted-1"\nmax_tokens = 512')
+    (recorded / "sesse.toml").write_text(same.format(more=""))
+    warned = cli(*check(recorded, "ref.json"))
+    assert warned.code == 0
+    assert "max_tokens 1024 -> 512" in warned.out
+    assert "warning: another judge" in warned.out
+
+    (recorded / "sesse.toml").write_text(same.format(more="garbage_rate = 0.4"))
+    refused = cli(*check(recorded, "ref.json", "--json"))
+    assert refused.code == 4
+    assert "invalid votes out of bounds" in refused.summary["refused"]
+
+    unknown = cli(*check(recorded, "lib.json", "--quiet"))
+    assert unknown.code == 4
+    assert "no figures to compare it with" in unknown.out
+
+    record = cli(*check(recorded, "lib.json", "--record", recorded / "no.json"))
+    assert record.code == 2
+    assert "--record" in record.err
+    assert not (recorded / "no.json").exists()
+
+
+def test_other_rows_shift_the_routing_and_are_refused(cli: Cli, recorded: Path) -> None:
+    rare = CONFIG.replace("applies = 0.4", "applies = 0.02")
+    (recorded / "sesse.toml").write_text(rare.format(more=""))
+    found = cli(*check(recorded, "ref.json", "--json", "--quiet"))
+    assert found.code == 4
+    assert "Tier 1 shift (PSI) out of bounds" in found.summary["refused"]
