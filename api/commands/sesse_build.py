@@ -134,6 +134,9 @@ async def _build(
     with on_signals(_on_signal(args, stop, work)):
         try:
             return await work
+        except RunStopped as stopped:
+            hint = "" if stopped.reason == "auth" else "; the same command resumes"
+            raise RunStopped(stopped.reason, stopped.message + hint) from stopped
         except asyncio.CancelledError:
             if stop.message is None:
                 raise
