@@ -27,7 +27,7 @@ from dikast.config import (
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError, StoreError
 from dikast.engine.model import Judge, Pair, Row
-from dikast.engine.ports import CallStore, Clock, Observer, Sink
+from dikast.engine.ports import CallStore, Clock, Observer, Sink, Strategy
 from dikast.engine.run import Engine
 from dikast.engine.sources import FileSource
 from dikast.engine.store import open_store
@@ -269,6 +269,7 @@ def build_engine(
     clock: Clock | None = None,
     env: Mapping[str, str] | None = None,
     truth: TruthTable | None = None,
+    strategy: Strategy | None = None,
 ) -> Engine:
     """The engine of a run; enter it as an async context manager.
 
@@ -279,6 +280,7 @@ def build_engine(
         clock: time.
         env: where keys are looked up; the process's environment by default.
         truth: what simulated judges may know.
+        strategy: judges in place of the one that the settings describe, by the same judges.
 
     Raises:
         ConfigError: the settings cannot work together, or a key is missing.
@@ -287,10 +289,10 @@ def build_engine(
     clock = clock or SystemClock()
     run = settings.run
     _check_budget(settings)
-    strategy = build_strategy(settings)
+    judging: Strategy = strategy or build_strategy(settings)
     built = build_providers(settings, clock=clock, env=env, truth=truth)
     return Engine(
-        strategy,
+        judging,
         built,
         limits={name: settings.providers[name].limits.limits() for name in built},
         store=_open_store(store),
