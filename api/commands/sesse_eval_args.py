@@ -8,6 +8,7 @@ Command = Callable[[Any, str, Any, str], argparse.ArgumentParser]
 Choices = Callable[[argparse.ArgumentParser], None]
 BASELINES = (
     "sesse",
+    "hybrid",
     "holistic",
     "direct",
     "self-consistency",
