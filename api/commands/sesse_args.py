@@ -118,5 +118,10 @@ def _add_show(parts: Any, command: Command, shared: Any) -> None:
 def _add_check(parts: Any, command: Command, shared: Any) -> None:
     check = command(parts, "check", shared, "see whether a library fits a judge and its pairs")
     check.add_argument("library", metavar="LIB", help="library to check")
-    check.add_argument("pairs", nargs="+", metavar="PAIRS", help="canary rows, labelled or not")
+    check.add_argument(
+        "pairs", nargs="+", metavar="PAIRS", help="canary rows, labelled or not; the first 100"
+    )
     add_judge_choices(check)
+    check.add_argument(
+        "--record", metavar="NEW_LIB", help="write the figures into a new library, as its reference"
+    )

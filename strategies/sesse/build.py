@@ -247,7 +247,7 @@ class LibraryBuilder:
         params = self._params
         k = clusters_wanted(len(questions), params.k)
         fit = k_means(vectors, k, seed=params.seed, n_init=params.n_init)
-        table = silhouette_table(vectors, seed=params.seed, n_init=params.n_init)
+        table = silhouette_table(vectors, seed=params.seed)
         members: dict[int, list[int]] = {}
         for place, label in enumerate(fit.labels.tolist()):
             members.setdefault(label, []).append(place)

@@ -120,17 +120,18 @@ def silhouette(vectors: Vectors, labels: Labels) -> float:
     return float(scores.mean())
 
 
-def silhouette_table(vectors: Vectors, *, seed: int, n_init: int) -> dict[int, float]:
+def silhouette_table(vectors: Vectors, *, seed: int) -> dict[int, float]:
     """The mean silhouette for each usual number of clusters below that of the rows.
 
-    Where there are more than 2,000 rows, they are sampled: the table costs rows x rows.
+    Each of three starts. Where there are more than 2,000 rows, they are sampled: the table costs
+    rows x rows.
     """
     if len(vectors) > SILHOUETTE_ROWS_MAX:
         rng = np.random.default_rng(seed)
         kept = np.sort(rng.choice(len(vectors), SILHOUETTE_ROWS_MAX, replace=False))
         vectors = vectors[kept]
     return {
-        k: silhouette(vectors, k_means(vectors, k, seed=seed, n_init=n_init).labels)
+        k: silhouette(vectors, k_means(vectors, k, seed=seed, n_init=3).labels)
         for k in SILHOUETTE_KS
         if k < len(vectors)
     }

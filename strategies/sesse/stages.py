@@ -62,6 +62,8 @@ async def in_order(
 
     async def one(item: T) -> R:
         async with slots:
+            if stop is not None and stop.message is not None:
+                raise RunStopped("interrupted", stop.message)
             return await work(item)
 
     try:
