@@ -393,6 +393,11 @@ async def start_server(
     """
     plain = {name: value for name, value in table.items() if name != "kind"}
     settings = read_table({"kind": "simulated", **plain}, SimulatedSettings, "server")
+    if settings.truth is not None or settings.criteria:
+        raise ConfigError(
+            "server: truth and criteria are for simulated providers of a configuration; the server "
+            "takes --truth and has no criteria"
+        )
     return await start(settings, host, port, truth=truth, api_key=api_key)
 
 
@@ -418,6 +423,21 @@ async def read_truth(path: str, form: str | None = None) -> TruthTable:
     if not len(table):
         raise ConfigError(f"--truth {path}: no pair in it has a label")
     return table
+
+
+async def configured_truth(settings: Settings) -> TruthTable | None:
+    """What the simulated judges of the strategy may know, where their providers name it.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    entries = [settings.providers[each.provider].settings for each in judges_in(settings).values()]
+    paths = {
+        str(settings.base_dir / each.truth)
+        for each in entries
+        if isinstance(each, SimulatedSettings) and each.truth is not None
+    }
+    return TruthTable.from_pairs(await read_pairs(sorted(paths))) if paths else None
 
 
 def check_output_name(where: str) -> None:
