@@ -73,7 +73,9 @@ def settle(choices: Choices) -> Settings:
         settings, run=_with_run(settings.run, choices), strategy=_strategy(settings, choices, named)
     )
     check_names(settings)
-    return settings
+    assert settings.strategy is not None
+    tree = strategies.with_weights(settings.strategy, _weights_loader(settings))
+    return msgspec.structs.replace(settings, strategy=tree)
 
 
 def _with_judge(text: str, settings: Settings) -> tuple[str, Settings]:
@@ -224,6 +226,11 @@ def _rooted(entry: ProviderEntry, base_dir: Path) -> providers.ProviderSettings:
     return found
 
 
+def _weights_loader(settings: Settings) -> strategies.WeightsLoader:
+    """Measured weights are looked for beside the configuration that names them."""
+    return lambda name: strategies.load_weights(str(settings.base_dir / name))
+
+
 def build_strategy(settings: Settings) -> Any:
     """The strategy that the settings describe.
 
@@ -252,6 +259,7 @@ def build_strategy(settings: Settings) -> Any:
         seed=settings.run.seed,
         template_loader=load,
         rubric_loader=load_rubric,
+        weights_loader=_weights_loader(settings),
         library_loader=_library_loader(settings),
     )
 

@@ -82,7 +82,7 @@ async def test_a_shuffled_library_has_more_na_where_routing_matters() -> None:
     world = World(PAIRS, ONE, TWO)
     na: dict[str, int] = {}
     for name in ("sesse", "random"):
-        strategy = way(name)  # type: ignore[arg-type]
+        strategy = way(name)
         na[name] = 0
         for pair in PAIRS:
             na[name] += (await strategy.judge(pair, world)).notes["na"]
