@@ -5,6 +5,7 @@ scored that is not a verdict: a pair without one is left out and counted with it
 number carries its n, the tie rule and an interval by prompt clusters.
 """
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Literal, NamedTuple
 
@@ -50,8 +51,9 @@ class Rater(NamedTuple):
 class WithLabels(msgspec.Struct, frozen=True):
     """One rater against the labels. `labelled` pairs have a label and stand in the rater's file;
     `unjudged` of them have no verdict and are left out (or wrong, by `Report.missing_rule`).
-    `accuracy` is by tie rule. `detectable` is the smallest rise of accuracy (three-way) that so many items can show, at
-    power 0.8; `design_effect` is how much clustering by prompt widens the variance.
+    `accuracy` is by tie rule. `detectable` is the smallest rise of accuracy (three-way) that so
+    many items can show, at power 0.8; `design_effect` is how much clustering by prompt widens
+    the variance.
     """
 
     rater: str
@@ -141,7 +143,7 @@ def agree(ratings: Ratings, options: Options) -> Report:
     count = Counting(ratings.clusters, options)
     labelled = int(np.count_nonzero(labels != NONE))
     names = ratings.categories.names
-    between = tuple(_between(count, one, two, labels) for one, two in combinations(raters, 2))
+    compared = [between(count, one, two, labels) for one, two in combinations(raters, 2)]
     return Report(
         pairs=len(ratings),
         labelled=labelled,
@@ -163,7 +165,7 @@ def agree(ratings: Ratings, options: Options) -> Report:
             ratings, [(each.name, each.codes, each.present) for each in raters], count
         ),
         people=among_people(ratings, count, labels) if len(ratings.people) else None,
-        between=_with_holm(between),
+        between=with_holm(compared),
         among_raters=count.coefficients(_counts_of(raters)) if len(raters) > 1 else {},
         notes=_notes(ratings, labelled),
     )
@@ -214,7 +216,7 @@ def _accuracy(count: Counting, rule: str, said: Ints, truth: Ints, clusters: Int
     return count.share(hits[used], clusters[used])
 
 
-def _between(count: Counting, first: Rater, second: Rater, labels: Codes) -> Between:
+def between(count: Counting, first: Rater, second: Rater, labels: Codes) -> Between:
     both = (first.codes != NONE) & (second.codes != NONE)
     one, two = wide(first.codes[both]), wide(second.codes[both])
     clusters = count.clusters[both]
@@ -263,12 +265,13 @@ def _counts_of(raters: list[Rater]) -> Floats:
     return counts
 
 
-def _with_holm(between: tuple[Between, ...]) -> tuple[Between, ...]:
-    tested = [each for each in between if each.test is not None]
+def with_holm(found: Sequence[Between]) -> tuple[Between, ...]:
+    """The same comparisons with their mid-p adjusted for all of them."""
+    tested = [each for each in found if each.test is not None]
     adjusted = iter(holm([each.test.mid_p for each in tested if each.test is not None]))
     return tuple(
         each if each.test is None else msgspec.structs.replace(each, holm_p=next(adjusted))
-        for each in between
+        for each in found
     )
 
 

@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dikast.analysis import kappa
-from dikast.analysis.intervals import Floats, Interval, Ints, Statistic, share_interval
+from dikast.analysis.intervals import (
+    Floats,
+    Interval,
+    Ints,
+    Statistic,
+    ratio,
+    share_interval,
+    wilson,
+)
 from dikast.analysis.kappa import Coefficient, estimate_of, summed
 from dikast.analysis.ratings import CODE, Codes
 
@@ -69,6 +77,16 @@ class Counting:
         )
         return Number(n, float(hits.sum() / n), interval)
 
+    def hits(self, hits: int, n: int) -> Number:
+        """A share of independent rows, with Wilson's interval."""
+        return Number(n, hits / n, wilson(hits, n, self.options.level)) if n else Number(0, None)
+
+    def mean(self, values: Floats, clusters: Ints) -> Number:
+        """The mean of the given rows."""
+        if not len(values):
+            return Number(0, None)
+        return self.estimate(np.column_stack([values, np.ones(len(values))]), ratio, clusters)
+
     def estimate(
         self, features: Floats, statistic: Statistic, clusters: Ints, n: int | None = None
     ) -> Number:
@@ -102,10 +120,17 @@ class Counting:
         }
 
     def compared(
-        self, first: Ints, second: Ints, clusters: Ints, decided: Mask
+        self, first: Ints, second: Ints, clusters: Ints, decided: Mask, *, ordered: bool
     ) -> tuple[Number, Number, Number, Number]:
-        """Agreement and kappa of two columns, with ties and without."""
+        """Agreement and kappa of two columns, with ties and without.
+
+        Args:
+            ordered: the columns are two raters; else they are votes in no order, and each row
+                counts half in either order, so that kappa does not depend on it.
+        """
         rows = kappa.confusion_rows(first, second, 4)
+        if not ordered:
+            rows = (rows + kappa.confusion_rows(second, first, 4)) / 2
         kept, where = rows[decided], clusters[decided]
         return (
             self.estimate(rows, kappa.agreement, clusters),

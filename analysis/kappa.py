@@ -113,7 +113,8 @@ def gwet_of_two(sums: Floats) -> Floats:
     total = tables.sum(axis=(1, 2))
     observed = np.trace(tables, axis1=1, axis2=2) / total
     shares = (tables.sum(axis=2) + tables.sum(axis=1)) / (2 * total[:, None])
-    expected = (shares * (1 - shares)).sum(axis=1) / (shares.shape[1] - 1)
+    used = np.maximum(3, (shares > 0).sum(axis=1))
+    expected = (shares * (1 - shares)).sum(axis=1) / (used - 1)
     return _beyond_chance(observed, expected)
 
 

@@ -74,7 +74,7 @@ def with_votes(
             continue
         clusters = count.clusters[people.pairs[judged]]
         decided = (said != TIE) & (said != LOST) & (truth != TIE)
-        found.append(WithVotes(name, *count.compared(truth, said, clusters, decided)))
+        found.append(WithVotes(name, *count.compared(truth, said, clusters, decided, ordered=True)))
     return tuple(found)
 
 
@@ -84,7 +84,7 @@ def among_people(ratings: Ratings, count: Counting, labels: Codes) -> People:
     total = counts.sum(axis=1)
     pairs, first, second, who_one, who_two = _vote_pairs(people.pairs, people.codes, people.who)
     decided = (first != TIE) & (second != TIE)
-    compared = count.compared(first, second, count.clusters[pairs], decided)
+    compared = count.compared(first, second, count.clusters[pairs], decided, ordered=False)
     return People(
         annotators=len(people.annotators.names),
         votes=len(people),

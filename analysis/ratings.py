@@ -116,6 +116,7 @@ class Run:
         self.bases: Counter[str] = Counter()
         self.specs: set[str] = set()
         self.scores: dict[str, Counter[float]] = {}
+        self._pair_scores: dict[str, tuple[array[int], array[float]]] = {}
         self._results = array("b")
         self._reasons = array("h")
         self._reason_names = Names()
@@ -150,18 +151,31 @@ class Run:
             self.missing[missing] += 1
         else:
             self.bases[row.basis or "single"] += 1
-            self._take_scores(row.scores)
+            self._take_scores(pair, row.scores)
         if row.kind != "failed":  # half of its votes are not there
             for vote in row.votes:
                 events = self._events.setdefault(vote.judge, _Events())
                 column = CODE.get(vote.pick, _NONE_COLUMN)
                 events.add(pair, 0 if vote.order == "ab" else 1, column)
 
-    def _take_scores(self, scores: dict[str, float]) -> None:
+    def _take_scores(self, pair: int, scores: dict[str, float]) -> None:
+        sides: dict[str, list[float]] = {}
         for name, score in scores.items():
             side, dot, dimension = name.partition(".")
             key = dimension if dot and side in ("A", "B") else name
             self.scores.setdefault(key, Counter())[round(score, 2)] += 1
+            sides.setdefault(key, []).append(score)
+        for key, given in sides.items():
+            pairs, means = self._pair_scores.setdefault(key, (array("q"), array("d")))
+            pairs.append(pair)
+            means.append(sum(given) / len(given))
+
+    def pair_scores(self, dimension: str, pairs: int) -> npt.NDArray[np.float64]:
+        """(pairs,) mean score of a pair's answers in one dimension, NaN where there is none."""
+        rows, means = self._pair_scores.get(dimension, (array("q"), array("d")))
+        scores = np.full(pairs, np.nan)
+        scores[np.array(rows, dtype=np.int64)] = np.array(means, dtype=np.float64)
+        return scores
 
     def results(self, pairs: int) -> Codes:
         """(pairs,) codes; a pair that the file does not have is none like one without verdict."""

@@ -9,7 +9,7 @@ counted is decided by the caller.
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -68,6 +68,9 @@ class OutcomeRow(msgspec.Struct, frozen=True):
         return f"{self.kind}: {self.why or self.reason or 'no reason given'}"
 
 
+Row = TypeVar("Row", bound=OutcomeRow)
+
+
 class LabelRow(NamedTuple):
     """What one person (or one fixed truth) says about one pair."""
 
@@ -83,7 +86,16 @@ def read_outcomes(path: str | Path) -> Iterator[OutcomeRow]:
     Raises:
         InputError: it cannot be read, or a line is not an outcome.
     """
-    decode = msgspec.json.Decoder(OutcomeRow).decode
+    return read_as(path, OutcomeRow)
+
+
+def read_as(path: str | Path, kind: type[Row]) -> Iterator[Row]:
+    """As `read_outcomes`, with the further fields that `kind` names.
+
+    Raises:
+        InputError: it cannot be read, or a line is not an outcome.
+    """
+    decode = msgspec.json.Decoder(kind).decode
     for item in _items(path):
         assert isinstance(item.raw, bytes)
         try:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from dikast.analysis.intervals import Interval, normal
-from dikast.analysis.kappa import Estimate, agreement, cohen, confusion_rows, estimate_of
+from dikast.analysis.kappa import agreement, cohen, confusion_rows, estimate_of
 from dikast.analysis.sesse_accuracy import Headline, Rate, headline, rate
 from dikast.analysis.sesse_rows import EvalRow, score
 
@@ -100,6 +100,13 @@ def depth_lines(
 # --- batches ------------------------------------------------------------------------------------
 
 
+class Measured(msgspec.Struct, frozen=True):
+    """A coefficient with its interval; None where it is undefined."""
+
+    value: float | None
+    interval: Interval | None
+
+
 class BatchAgreement(msgspec.Struct, frozen=True):
     """How far two runs over the same questions agree: the votes, and what comes of them.
 
@@ -110,8 +117,8 @@ class BatchAgreement(msgspec.Struct, frozen=True):
 
     pairs: int
     votes: int
-    alike: Estimate
-    kappa: Estimate
+    alike: Measured
+    kappa: Measured
     score_delta: Difference
     tie_delta: Difference
     same_verdict: Rate
@@ -144,7 +151,7 @@ def batch_agreement(
     features = confusion_rows(np.array(theirs, dtype=np.int64), np.array(ours, dtype=np.int64), 4)
     codes = np.array(clusters, dtype=np.int64)
     alike, kappa = (
-        estimate_of(features, statistic, codes, seed=seed, draws=draws, level=level)
+        Measured(*estimate_of(features, statistic, codes, seed=seed, draws=draws, level=level))
         for statistic in (agreement, cohen)
     )
     return BatchAgreement(

@@ -57,6 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_check(commands, shared)
     _add_simulate(commands, shared)
     _add_convert(commands, shared)
+    _add_weights(commands, shared)
     sesse_args.add(commands, _command, shared, _Parser)
     add_reports(commands, shared, _command)
     return parser
@@ -165,6 +166,25 @@ def _add_convert(commands: Any, shared: Any) -> None:
     command.add_argument("-o", "--output", default="-", metavar="OUT", help="default stdout")
     command.add_argument("--format", metavar="F", help="input format; recognised by default")
     command.add_argument("--limit", type=int, metavar="N", help="read at most this many rows")
+
+
+def _add_weights(commands: Any, shared: Any) -> None:
+    command = _command(
+        commands,
+        "weights",
+        shared,
+        "measure the weights of a committee's members on labelled pairs",
+    )
+    command.add_argument(
+        "outcomes", nargs="+", metavar="OUT", help="output of a committee, or one of each judge"
+    )
+    command.add_argument(
+        "-o", "--output", required=True, metavar="WEIGHTS", help="JSON file to write"
+    )
+    command.add_argument(
+        "--labels", metavar="FILE", help="labels of people, instead of those of the pairs"
+    )
+    command.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -27,7 +27,7 @@ from dikast.config import (
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError, StoreError
 from dikast.engine.model import Judge, Pair, Row
-from dikast.engine.ports import CallStore, Clock, Observer, Sink
+from dikast.engine.ports import CallStore, Clock, Observer, Sink, Strategy
 from dikast.engine.run import Engine
 from dikast.engine.sources import FileSource
 from dikast.engine.store import open_store
@@ -73,7 +73,9 @@ def settle(choices: Choices) -> Settings:
         settings, run=_with_run(settings.run, choices), strategy=_strategy(settings, choices, named)
     )
     check_names(settings)
-    return settings
+    assert settings.strategy is not None
+    tree = strategies.with_weights(settings.strategy, _weights_loader(settings))
+    return msgspec.structs.replace(settings, strategy=tree)
 
 
 def _with_judge(text: str, settings: Settings) -> tuple[str, Settings]:
@@ -224,6 +226,11 @@ def _rooted(entry: ProviderEntry, base_dir: Path) -> providers.ProviderSettings:
     return found
 
 
+def _weights_loader(settings: Settings) -> strategies.WeightsLoader:
+    """Measured weights are looked for beside the configuration that names them."""
+    return lambda name: strategies.load_weights(str(settings.base_dir / name))
+
+
 def build_strategy(settings: Settings) -> Any:
     """The strategy that the settings describe.
 
@@ -252,6 +259,7 @@ def build_strategy(settings: Settings) -> Any:
         seed=settings.run.seed,
         template_loader=load,
         rubric_loader=load_rubric,
+        weights_loader=_weights_loader(settings),
         library_loader=_library_loader(settings),
     )
 
@@ -269,6 +277,7 @@ def build_engine(
     clock: Clock | None = None,
     env: Mapping[str, str] | None = None,
     truth: TruthTable | None = None,
+    strategy: Strategy | None = None,
 ) -> Engine:
     """The engine of a run; enter it as an async context manager.
 
@@ -279,6 +288,7 @@ def build_engine(
         clock: time.
         env: where keys are looked up; the process's environment by default.
         truth: what simulated judges may know.
+        strategy: judges in place of the one that the settings describe, by the same judges.
 
     Raises:
         ConfigError: the settings cannot work together, or a key is missing.
@@ -287,10 +297,10 @@ def build_engine(
     clock = clock or SystemClock()
     run = settings.run
     _check_budget(settings)
-    strategy = build_strategy(settings)
+    judging: Strategy = strategy or build_strategy(settings)
     built = build_providers(settings, clock=clock, env=env, truth=truth)
     return Engine(
-        strategy,
+        judging,
         built,
         limits={name: settings.providers[name].limits.limits() for name in built},
         store=_open_store(store),
@@ -391,6 +401,11 @@ async def start_server(
     """
     plain = {name: value for name, value in table.items() if name != "kind"}
     settings = read_table({"kind": "simulated", **plain}, SimulatedSettings, "server")
+    if settings.truth is not None or settings.criteria:
+        raise ConfigError(
+            "server: truth and criteria are for simulated providers of a configuration; the server "
+            "takes --truth and has no criteria"
+        )
     return await start(settings, host, port, truth=truth, api_key=api_key)
 
 
@@ -416,6 +431,21 @@ async def read_truth(path: str, form: str | None = None) -> TruthTable:
     if not len(table):
         raise ConfigError(f"--truth {path}: no pair in it has a label")
     return table
+
+
+async def configured_truth(settings: Settings) -> TruthTable | None:
+    """What the simulated judges of the strategy may know, where their providers name it.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    entries = [settings.providers[each.provider].settings for each in judges_in(settings).values()]
+    paths = {
+        str(settings.base_dir / each.truth)
+        for each in entries
+        if isinstance(each, SimulatedSettings) and each.truth is not None
+    }
+    return TruthTable.from_pairs(await read_pairs(sorted(paths))) if paths else None
 
 
 def check_output_name(where: str) -> None:

@@ -71,8 +71,11 @@ def endpoint_of(settings: ProviderSettings) -> str:
     if isinstance(settings, SimulatedSettings):
         # Latency, faults and limits change when an answer comes, not what it says.
         what: Any = {name: getattr(settings, name) for name in CHARACTER}
+        # Left out at their defaults: judges that were there before keep their keys.
         if settings.criteria:
             what["criteria"] = settings.criteria
+        if settings.truth is not None:
+            what["truth"] = settings.truth
     else:
         what = (settings.paths, settings.template)
     plain = msgspec.json.encode(what, order="deterministic")

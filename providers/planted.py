@@ -38,6 +38,7 @@ Task = Literal["holistic", "draft", "summarise", "equivalence", "tier1", "tier2"
 _TASKS: dict[str, Task] = {
     "sesse-holistic": "holistic",
     "sesse-direct": "holistic",
+    "sesse-labels": "holistic",
     "sesse-draft": "draft",
     "sesse-summarise": "summarise",
     "sesse-equivalence": "equivalence",

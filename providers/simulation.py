@@ -110,6 +110,9 @@ class SimulatedSettings(
     """In-process only: seconds until a hanging attempt is given up."""
     rate_limit: RateLimit | None = None
     """A limit that answers 429; None for none."""
+    truth: str | None = None
+    """Labelled pairs, whose labels the judge tries to find; relative to the configuration. Absent:
+    a quality that it makes up for each answer."""
     criteria: tuple[PlantedCriterion, ...] = ()
     """Criteria that it judges by when SESSE asks (in-process only), as `[[...criteria]]`."""
 

@@ -28,6 +28,13 @@ from dikast.strategies.factory import (
     preset,
     templates_of,
 )
+from dikast.strategies.measured import (
+    MeasuredMember,
+    MeasuredWeights,
+    WeightsLoader,
+    load_weights,
+    measured_weights,
+)
 from dikast.strategies.pairwise import OrderRule, Pairwise, order_of
 from dikast.strategies.prompts import (
     PromptTemplate,
@@ -69,6 +76,7 @@ from dikast.strategies.structured import (
     json_schema,
 )
 from dikast.strategies.swap import Swap, swap
+from dikast.strategies.weighing import with_weights
 
 __all__ = [
     "AUTO",
@@ -91,6 +99,8 @@ __all__ = [
     "LetterReader",
     "Library",
     "MarkerReader",
+    "MeasuredMember",
+    "MeasuredWeights",
     "Member",
     "MemberConfig",
     "OrderRule",
@@ -117,6 +127,7 @@ __all__ = [
     "Swap",
     "SwapConfig",
     "TemplateLoader",
+    "WeightsLoader",
     "build",
     "calls_range",
     "cascade",
@@ -129,6 +140,8 @@ __all__ = [
     "load_library",
     "load_rubric",
     "load_template",
+    "load_weights",
+    "measured_weights",
     "order_of",
     "parse_rubric",
     "parse_strategy",
@@ -140,4 +153,5 @@ __all__ = [
     "shipped_templates",
     "swap",
     "templates_of",
+    "with_weights",
 ]

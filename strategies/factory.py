@@ -14,8 +14,9 @@ from dikast.engine.model import Judge
 from dikast.engine.ports import Strategy
 from dikast.strategies.aggregate import Rule
 from dikast.strategies.cascade import ESCALATE_WHEN, Doubt, cascade
-from dikast.strategies.committee import Committee, Member, committee
+from dikast.strategies.committee import Committee, Member, committee, distinct
 from dikast.strategies.early_stop import early_stop
+from dikast.strategies.measured import WeightsLoader, load_weights, weighed
 from dikast.strategies.names import explain, nearest
 from dikast.strategies.node import Node
 from dikast.strategies.pairwise import DecideBy, OrderRule, Pairwise
@@ -80,7 +81,8 @@ class CommitteeConfig(Node, frozen=True, kw_only=True, tag="committee"):
     "median", "mean", "trimmed_mean" or "weighted". `quorum` is how many must give a verdict;
     absent: more than half. `trim` is the share that "trimmed_mean" cuts off at each end. `band`
     is how far from 0 a mean or median must be to be no tie. With `exclude_own_family` no judge
-    votes on an answer of a model of its own family, where the families are known.
+    votes on an answer of a model of its own family, where the families are known. `weights` is
+    the path of a file that `dikast weights` wrote: measured weights for rule = "weighted".
     """
 
     judges: tuple[str, ...] = ()
@@ -91,6 +93,7 @@ class CommitteeConfig(Node, frozen=True, kw_only=True, tag="committee"):
     trim: float = 0.2
     band: float = 0.0
     exclude_own_family: bool = True
+    weights: str | None = None
 
     def seated(self) -> tuple[MemberConfig, ...]:
         """Every member: the listed judges in both orders, then `members`."""
@@ -246,6 +249,7 @@ def build(
     seed: int,
     template_loader: TemplateLoader = load_template,
     rubric_loader: RubricLoader = load_rubric,
+    weights_loader: WeightsLoader = load_weights,
     library_loader: LibraryLoader = load_library,
 ) -> Strategy:
     """Make the strategy that a tree describes.
@@ -256,12 +260,13 @@ def build(
         seed: the run's seed; decides orders and fences.
         template_loader: finds a template by its name.
         rubric_loader: finds a rubric by its name.
+        weights_loader: reads a file of measured weights.
         library_loader: finds a library of questions by its path.
 
     Raises:
         ConfigError: an unknown judge or template, or a tree that cannot work.
     """
-    maker = _Maker(judges, seed, template_loader, rubric_loader, library_loader)
+    maker = _Maker(judges, seed, template_loader, rubric_loader, weights_loader, library_loader)
     return maker.make(config)
 
 
@@ -274,12 +279,14 @@ class _Maker:
         seed: int,
         loader: TemplateLoader,
         rubric_loader: RubricLoader,
+        weights_loader: WeightsLoader,
         library_loader: LibraryLoader,
     ) -> None:
         self._judges = judges
         self._seed = seed
         self._loader = loader
         self._rubric_loader = rubric_loader
+        self._weights_loader = weights_loader
         self._library_loader = library_loader
 
     def make(self, config: StrategyConfig) -> Strategy:
@@ -342,6 +349,7 @@ class _Maker:
         return swap(self.make(config.inner))
 
     def _committee(self, config: CommitteeConfig) -> Committee:
+        seated, measured = seats(config, self._weights_loader)
         members = [
             Member(
                 strategy=self.make(each.strategy),
@@ -349,7 +357,7 @@ class _Maker:
                 family=each.family or self._family(each.strategy),
                 name=each.name,
             )
-            for each in config.seated()
+            for each in seated
         ]
         return committee(
             members,
@@ -358,6 +366,7 @@ class _Maker:
             config.exclude_own_family,
             trim=config.trim,
             band=config.band,
+            measured=measured,
         )
 
     def _repeat(self, config: RepeatConfig) -> Repeat:
@@ -383,6 +392,17 @@ class _Maker:
         """The family of a member's judges, where they are all of one."""
         families = {self._judges[name].family for name in judges_of(config) if name in self._judges}
         return families.pop() if len(families) == 1 else None
+
+
+def seats(
+    config: CommitteeConfig, loader: WeightsLoader
+) -> tuple[tuple[MemberConfig, ...], str | None]:
+    """Who sits in a committee, with measured weights written out; and the hash of these."""
+    seated = config.seated()
+    if config.weights is None:
+        return seated, None
+    names = distinct([each.name or "+".join(judges_of(each.strategy)) for each in seated])
+    return weighed(seated, names, config.rule, loader(config.weights), config.weights)
 
 
 def judges_of(config: StrategyConfig) -> list[str]:

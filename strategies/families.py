@@ -40,6 +40,18 @@ def same_family(family: str | None, model: str | None) -> bool:
     return any(_within(_words(name), words) for name in _aliases(family))
 
 
+def family_of(model: str | None) -> str | None:
+    """The known maker that a model's or a judge's name points to; None where none does.
+
+    The first maker in the list of this module whose name, or one of whose lines, stands in it.
+    """
+    words = _words(model or "")
+    for maker, lines in _NAMES.items():
+        if any(_within(_words(name), words) for name in (maker, *lines)):
+            return maker
+    return None
+
+
 def _aliases(family: str) -> tuple[str, ...]:
     """Every name of a family: its maker, and all lines of that maker."""
     name = family.casefold()

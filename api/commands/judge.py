@@ -56,7 +56,10 @@ async def run(args: argparse.Namespace) -> int:
     progress = Progress(clock)
     log = LogObserver(build_logger(args.log_level, args.log_format), args.log_level)
     store = wiring.store_path(settings, output.path)
-    engine = wiring.build_engine(settings, store=store, observers=(progress, log), clock=clock)
+    truth = await wiring.configured_truth(settings)
+    engine = wiring.build_engine(
+        settings, store=store, observers=(progress, log), clock=clock, truth=truth
+    )
     # Signals are caught from here on: what is opened below is also closed in order.
     async with engine, contextlib.AsyncExitStack() as stack:
         stack.enter_context(on_signals(_on_signal(args, engine, settings.run.drain_s)))

@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from dikast.commands import sesse_eval_args
+
 Command = Callable[[Any, str, Any, str], argparse.ArgumentParser]
 """Makes a parser: of which sub-parsers, its name, what it shares, what it is for."""
 
@@ -24,6 +26,7 @@ def add(commands: Any, command: Command, shared: Any, parser_class: Any) -> None
     _add_build(parts, command, shared)
     _add_show(parts, command, shared)
     _add_check(parts, command, shared)
+    sesse_eval_args.add(parts, command, shared, add_judge_choices)
 
 
 def add_judge_choices(command: argparse.ArgumentParser) -> None:

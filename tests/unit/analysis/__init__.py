@@ -1,0 +1,1 @@
+"""Statistics, held against other libraries and against what is known."""
