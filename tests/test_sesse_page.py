@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.tools import child
+from dikast.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "sesse.md"
@@ -23,11 +23,16 @@ def examples() -> list[tuple[str, str]]:
     return blocks
 
 
-def test_the_page_shows_what_the_commands_print(tmp_path: Path) -> None:
+def test_the_page_shows_what_the_commands_print(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shutil.copytree(ROOT / "api" / "data", tmp_path / "api" / "data")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
     for command, expected in examples():
-        process = child(*shlex.split(command)[1:], cwd=tmp_path, env={"COLUMNS": "120"})
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err
+        capfd.readouterr()
+        code = main(shlex.split(command)[1:])
+        out, err = capfd.readouterr()
+        assert code == 0, err
         assert out.rstrip() == expected.rstrip(), command

@@ -290,6 +290,7 @@ def rows_in(store: Path) -> int:
 @pytest.mark.slow
 @pytest.mark.realtime
 def test_a_build_killed_in_every_stage_pays_for_nothing_twice(cli: Cli, world: Path) -> None:
+    labelled(world, 60)
     whole: dict[str, Any] = cli(
         *words(world, "--quiet", "--json", "--store", world / "whole.sqlite")
     ).summary

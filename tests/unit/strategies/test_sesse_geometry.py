@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.cluster import KMeans  # type: ignore[import-untyped]
-from sklearn.metrics import silhouette_score  # type: ignore[import-untyped]
+from sklearn.cluster import KMeans
+from sklearn.metrics import silhouette_score
 
 from dikast.strategies.sesse.cluster import k_means, silhouette, silhouette_table, unit
 from dikast.strategies.sesse.formulas import candidates_wanted, clusters_wanted
