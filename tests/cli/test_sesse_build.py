@@ -207,8 +207,22 @@ def test_another_model_may_draft_and_the_errors_stay_the_judges(cli: Cli, world:
     assert "name the judge with --judge: configured are j, k" in unclear.err
 
 
+def test_a_budget_stops_the_build_and_more_money_finishes_it(cli: Cli, world: Path) -> None:
+    priced = world / "sesse.toml"
+    priced.write_text(priced.read_text() + "[judges.j.prices]\ninput = 1.0\noutput = 1.0\n")
+    poor = cli(*words(world, "--budget-usd", "0.015", "--workers", "2"))
+    assert poor.code == 3, poor.err
+    assert "the same command resumes" in poor.err
+    assert not (world / "lib.json").exists()
+    paid = rows_in(world / "dikast-calls.sqlite")
+    assert 0 < paid < 90
+    rich = cli(*words(world, "--budget-usd", "10", "--json", "--quiet")).summary
+    assert rich["bills"][0]["stored"] == paid
+    assert rich["bills"][0]["cost_usd"] > 0.015
+
+
 @contextmanager
-def embeddings() -> Iterator[tuple[str, list[str]]]:
+def embeddings(status: int = 200) -> Iterator[tuple[str, list[str]]]:
     """An embeddings endpoint on loopback: its address, and the texts that it was sent."""
     texts: list[str] = []
 
@@ -221,7 +235,7 @@ def embeddings() -> Iterator[tuple[str, list[str]]]:
                 for at, text in enumerate(sent)
             ]
             body = json.dumps({"data": rows}).encode()
-            self.send_response(200)
+            self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -251,6 +265,21 @@ def test_an_endpoint_embeds_each_text_once(cli: Cli, world: Path) -> None:
     assert len(texts) == sent == len(set(texts))
     assert sent >= first.summary["stats"]["questions"]
     assert json.loads((world / "lib.json").read_text())["embedder"] == f"letters@{url}"
+
+
+@pytest.mark.realtime
+@pytest.mark.parametrize(("status", "code"), [(404, 2), (401, 2), (503, 3)])
+def test_an_endpoint_that_does_not_embed_is_told_in_one_sentence(
+    cli: Cli, world: Path, status: int, code: int
+) -> None:
+    once = world / "sesse.toml"
+    once.write_text(once.read_text() + "[run.retry]\nattempts = 1\n")
+    with embeddings(status) as (url, _):
+        found = cli(*words(world, "--embedder", f"{url}:letters", "--quiet"))
+    assert found.code == code
+    assert f"the embedder letters@{url} failed" in found.err
+    assert found.err.count("\n") == 1
+    assert not (world / "lib.json").exists()
 
 
 @pytest.mark.realtime
