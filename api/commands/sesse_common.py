@@ -139,7 +139,7 @@ class StageProgress:
                 text += f" | ${bill.cost_usd:,.4f}"
         if self._live:
             text = f"\r\x1b[2K{text}" + ("\n" if done >= total else "")
-        elif done >= total or total:
+        else:
             text += "\n"
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -9,6 +9,7 @@ Source of the stages: Lee, Delgeanu and Youssef, SESSE (arXiv 2608.18303), secti
 leaves open is decided in docs/decisions.
 """
 
+import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -431,11 +432,13 @@ class LibraryBuilder:
                 done += 1
                 self._on_progress(stage, done, len(items), ask)
 
-        async for result in in_order(items, guarded, workers=self._workers, stop=self._stop):
-            if isinstance(result, Failure):
-                self._failures.append(result)
-            else:
-                yield result
+        results = in_order(items, guarded, workers=self._workers, stop=self._stop)
+        async with contextlib.aclosing(results):
+            async for result in results:
+                if isinstance(result, Failure):
+                    self._failures.append(result)
+                else:
+                    yield result
         self._failed_here = len(self._failures) - failed
 
     def _settle(self, stage: str, expected: int, retried: int, ask: BilledAsk) -> None:
