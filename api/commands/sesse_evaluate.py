@@ -19,7 +19,7 @@ from dikast.engine.model import Outcome, Winner
 from dikast.extras import needs
 from dikast.strategies.sesse.library import Library, load_library
 from dikast.strategies.sesse.pool import pool, prefix
-from dikast.strategies.sesse.replay import Logged, Replay, logged
+from dikast.strategies.sesse.replay import Logged, Replay, first_votes, logged
 from dikast.tables import render
 
 if TYPE_CHECKING:
@@ -138,9 +138,8 @@ def _source(log: Log) -> "Source":
 
 
 def as_row(row: Logged, cosines: dict[str, float]) -> "EvalRow":
-    """A row of the log as the tables count it; the verdict is the run's own."""
-    pooled = pool(row.casts, selected=len(row.selected))
-    return _eval_row(row, row.winner, pooled.a, pooled.b, row.tie, cosines.get(row.id))
+    """A row of the log as the tables count it; verdict and pooled votes are the run's own."""
+    return _eval_row(row, row.winner, row.a or 0.0, row.b or 0.0, row.tie, cosines.get(row.id))
 
 
 def _eval_row(
@@ -184,8 +183,9 @@ def replayed(
         found[depth] = []
         for row in rows:
             if replay is None:
-                pooled = pool(prefix(row.casts, depth), selected=len(row.selected))
-                shown = row
+                casts = tuple(first_votes(row.casts))
+                pooled = pool(prefix(casts, depth), selected=len(row.selected))
+                shown = msgspec.structs.replace(row, casts=casts)
             else:
                 pooled = replay.pooled(row, depth)
                 shown = msgspec.structs.replace(row, casts=tuple(replay.casts(row, depth)))
