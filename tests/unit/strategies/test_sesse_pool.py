@@ -59,7 +59,8 @@ def test_weights_are_capped_cluster_by_cluster_and_negative_ones_turn_the_vote()
 @given(st.lists(PICKS, max_size=12))
 def test_exchanging_a_and_b_exchanges_the_winner(picks: list[Pick]) -> None:
     flip: dict[Pick, Pick] = {"A": "B", "B": "A"}
-    one, other = pool(casts(*picks)), pool(casts(*[flip.get(pick, pick) for pick in picks]))
+    flipped: list[Pick] = [flip.get(pick, pick) for pick in picks]
+    one, other = pool(casts(*picks)), pool(casts(*flipped))
     assert other.winner == {"A": "B", "B": "A"}.get(str(one.winner), one.winner)
     assert other.margin == one.margin
 
