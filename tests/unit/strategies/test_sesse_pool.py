@@ -72,6 +72,13 @@ def test_a_settled_count_is_never_turned_by_what_is_left(picks: list[Pick], aske
         assert pool([*so_far, *left]).winner == pool(so_far).winner
 
 
+def test_a_lead_is_settled_when_it_exceeds_what_is_left_and_not_before() -> None:
+    lead = pool(casts("A", "A", "A", "B", "na"))
+    assert settled(lead, 1)
+    assert not settled(lead, 2)  # two votes for B would make it level
+    assert not settled(lead, 3)
+
+
 def test_a_prefix_is_what_a_smaller_depth_would_have_asked() -> None:
     votes = casts("A", "B", "A")
     assert prefix(votes, 2) == votes[:2]
