@@ -91,6 +91,9 @@ async def test_an_even_number_of_votes_makes_the_ties_that_arithmetic_foretells(
         assert point.ties / point.rows == pytest.approx(share, abs=0.05)
         assert point.calls == point.effective == point.depth
         assert point.na_rate == 0
+        decided = point.rows - point.ties
+        hits = (point.non_tie_accuracy or 0.0) * decided
+        assert point.score == pytest.approx((hits + point.ties / 2) / point.rows)
 
 
 def test_the_smallest_depth_within_half_a_standard_error_is_taken() -> None:
