@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from dikast.tables import Share, Table, render
 
 ASSUMED_ACCURACY = 0.8
 _FAILURES_SHOWN = 5
+_THEMES_A_ROW = 5
 
 
 async def run(args: argparse.Namespace) -> int:
@@ -134,6 +136,9 @@ async def _build(
     with on_signals(_on_signal(args, stop, work)):
         try:
             return await work
+        except RunStopped as stopped:
+            hint = "" if stopped.reason == "auth" else "; the same command resumes"
+            raise RunStopped(stopped.reason, stopped.message + hint) from stopped
         except asyncio.CancelledError:
             if stop.message is None:
                 raise
@@ -217,6 +222,7 @@ def plan_table(
         "equivalence": "2 P",
         "resummarise": f"k_m (0 to {most})",
     }
+    tuning = calibration * (1 + _THEMES_A_ROW * params.n_max)
     rows = [(stage, formula[stage], count) for stage, count in calls.items()]
     rows.append(("all", f"and up to {most} more", sum(calls.values())))
     return Table(
@@ -229,6 +235,14 @@ def plan_table(
             f"M = {sizes.questions:,} questions at most ({params.q} an error); gates let in fewer",
             f"k = {sizes.clusters} clusters, P = {sizes.candidates} pairs of labels asked about",
             f"{sizes.embeddings():,} texts to embed; unreadable answers are asked for once more",
+            *(
+                (
+                    f"tuning on the calibration rows then asks about {tuning:,} calls, where "
+                    f"{_THEMES_A_ROW} themes hold for a row",
+                )
+                if calibration
+                else ()
+            ),
         ),
     )
 
@@ -279,10 +293,11 @@ def _tell_failures(args: argparse.Namespace, built: Built) -> int:
     """No library: too many calls failed."""
     for failure in built.failures[:_FAILURES_SHOWN]:
         say(args, f"{failure.kind}: {failure.id}: {' '.join(failure.message.split())[:200]}")
-    say(
-        args,
-        f"{len(built.failures):,} calls failed up to the stage {built.stage}, so no library was "
-        "written; the same command asks only those again, --allow-failures N does without them",
+    print(
+        f"dikast: {len(built.failures):,} calls failed up to the stage {built.stage}, so no "
+        "library was written; the same command asks only those again, --allow-failures N does "
+        "without them",
+        file=sys.stderr,
     )
     if args.json:
         print(msgspec.json.encode({"status": status.FAILURES, "built": built}).decode())

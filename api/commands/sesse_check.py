@@ -40,7 +40,6 @@ from dikast.strategies.sesse.strategy import Sesse
 from dikast.strategies.sesse.tier_prompts import tier_prompts
 from dikast.tables import Cell, Measure, Share, Table, render
 
-GATE_FAILED = 4
 CANARY_ROWS = 100
 
 
@@ -77,7 +76,7 @@ async def run(args: argparse.Namespace) -> int:
     if args.record is not None and not refused and not failures:
         _record(args, library, found)
     if refused:
-        return GATE_FAILED
+        return status.GATE
     return status.FAILURES if failures else status.OK
 
 

@@ -14,7 +14,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from dikast.engine.errors import InputError, ProviderError
+from dikast.engine.errors import (
+    ConfigError,
+    InputError,
+    ProviderError,
+    RunStopped,
+    StopReason,
+)
 from dikast.engine.model import Judge, Pair, Usage
 from dikast.engine.ports import Embedder
 from dikast.strategies.pairwise import judge_spec
@@ -107,8 +113,9 @@ class LibraryBuilder:
 
         Raises:
             InputError: there is nothing to mine: no error, or no question that passed.
-            ProviderError: the texts could not be embedded.
-            RunStopped: the run was stopped; the same build resumes from the store.
+            ConfigError: the embedder does not take the texts.
+            RunStopped: the run was stopped, or the embedder does not answer; the same build resumes
+                from the store.
         """
         try:
             library = await self._run(rows, split, fingerprint)
@@ -241,13 +248,20 @@ class LibraryBuilder:
 
     async def _embed(self, texts: Sequence[str]) -> Vectors:
         self._embedded += len(set(texts))
-        return unit(await self._embedder.embed(texts))
+        try:
+            return unit(await self._embedder.embed(texts))
+        except ProviderError as error:
+            message = f"the embedder {self._embedder.name} failed: {error.message}"
+            if error.kind in ("bad_request", "oversized", "malformed", "too_large"):
+                raise ConfigError(message) from error
+            kinds: dict[str, StopReason] = {"auth": "auth", "quota": "quota", "rate": "quota"}
+            raise RunStopped(kinds.get(error.kind, "dead"), message) from error
 
     def _cluster(self, questions: Sequence[Question], vectors: Vectors) -> list[_Theme]:
         params = self._params
         k = clusters_wanted(len(questions), params.k)
         fit = k_means(vectors, k, seed=params.seed, n_init=params.n_init)
-        table = silhouette_table(vectors, seed=params.seed)
+        table = silhouette_table(vectors, seed=params.seed, n_init=params.n_init)
         members: dict[int, list[int]] = {}
         for place, label in enumerate(fit.labels.tolist()):
             members.setdefault(label, []).append(place)

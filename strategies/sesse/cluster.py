@@ -17,6 +17,7 @@ Labels = NDArray[np.int64]
 
 ITERATIONS_MAX = 300
 SILHOUETTE_ROWS_MAX = 2000
+MANY_STARTS_ROWS_MAX = 500
 SILHOUETTE_KS = (5, 10, 15, 20, 25, 30, 35, 40, 45, 50)
 
 
@@ -94,7 +95,8 @@ def _squared(vectors: Vectors, centroids: Vectors) -> Vectors:
         - 2.0 * vectors @ centroids.T
         + (centroids**2).sum(axis=1)[None, :]
     )
-    return np.maximum(squares, 0.0)
+    found: Vectors = np.maximum(squares, 0.0)
+    return found
 
 
 def silhouette(vectors: Vectors, labels: Labels) -> float:
@@ -120,18 +122,19 @@ def silhouette(vectors: Vectors, labels: Labels) -> float:
     return float(scores.mean())
 
 
-def silhouette_table(vectors: Vectors, *, seed: int) -> dict[int, float]:
+def silhouette_table(vectors: Vectors, *, seed: int, n_init: int) -> dict[int, float]:
     """The mean silhouette for each usual number of clusters below that of the rows.
 
-    Each of three starts. Where there are more than 2,000 rows, they are sampled: the table costs
-    rows x rows.
+    With more than 500 rows, of three starts at most; with more than 2,000, on a sample of 2,000:
+    the table costs rows x rows.
     """
+    starts = n_init if len(vectors) <= MANY_STARTS_ROWS_MAX else min(3, n_init)
     if len(vectors) > SILHOUETTE_ROWS_MAX:
         rng = np.random.default_rng(seed)
         kept = np.sort(rng.choice(len(vectors), SILHOUETTE_ROWS_MAX, replace=False))
         vectors = vectors[kept]
     return {
-        k: silhouette(vectors, k_means(vectors, k, seed=seed, n_init=3).labels)
+        k: silhouette(vectors, k_means(vectors, k, seed=seed, n_init=starts).labels)
         for k in SILHOUETTE_KS
         if k < len(vectors)
     }

@@ -1,7 +1,14 @@
 """`dikast sesse build` and `show` as a user meets them."""
 
 import json
+import signal
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -184,31 +191,135 @@ def test_a_damaged_library_is_not_shown(cli: Cli, world: Path) -> None:
     assert "is damaged" in found.err
 
 
+def test_another_model_may_draft_and_the_errors_stay_the_judges(cli: Cli, world: Path) -> None:
+    both = world / "sesse.toml"
+    both.write_text(both.read_text() + '\n[judges.k]\nprovider = "planted"\nmodel = "planted-2"\n')
+    alone = cli(*words(world, "--judge", "j", "--json", "--quiet")).summary
+    done = cli(*words(world, "--judge", "j", "--builder", "k", "--json", "--quiet")).summary
+    library = json.loads((world / "lib.json").read_text())
+    assert (library["judge"], library["builder"]) == ("planted-1", "planted-2")
+    assert done["stats"]["errors"] == alone["stats"]["errors"]
+    asked = {bill["stage"]: bill["stored"] == bill["asked"] for bill in done["bills"]}
+    assert asked["holistic"]
+    assert not asked["draft"]
+    unclear = cli(*words(world))
+    assert unclear.code == 2
+    assert "name the judge with --judge: configured are j, k" in unclear.err
+
+
+def test_a_budget_stops_the_build_and_more_money_finishes_it(cli: Cli, world: Path) -> None:
+    priced = world / "sesse.toml"
+    priced.write_text(priced.read_text() + "[judges.j.prices]\ninput = 1.0\noutput = 1.0\n")
+    poor = cli(*words(world, "--budget-usd", "0.015", "--workers", "2"))
+    assert poor.code == 3, poor.err
+    assert "the same command resumes" in poor.err
+    assert not (world / "lib.json").exists()
+    paid = rows_in(world / "dikast-calls.sqlite")
+    assert 0 < paid < 90
+    rich = cli(*words(world, "--budget-usd", "10", "--json", "--quiet")).summary
+    assert rich["bills"][0]["stored"] == paid
+    assert rich["bills"][0]["cost_usd"] > 0.015
+
+
+@contextmanager
+def embeddings(status: int = 200) -> Iterator[tuple[str, list[str]]]:
+    """An embeddings endpoint on loopback: its address, and the texts that it was sent."""
+    texts: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
+            texts.extend(sent)
+            rows = [
+                {"index": at, "embedding": [float(text.count(each)) for each in "abcdefgio"]}
+                for at, text in enumerate(sent)
+            ]
+            body = json.dumps({"data": rows}).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1", texts
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.mark.realtime
+def test_an_endpoint_embeds_each_text_once(cli: Cli, world: Path) -> None:
+    with embeddings() as (url, texts):
+        first = cli(*words(world, "--embedder", f"{url}:letters", "--json", "--quiet"))
+        assert first.code == 0, first.err
+        sent = len(texts)
+        again = cli(*words(world, "--embedder", f"{url}:letters", "--json", "--quiet"))
+    assert again.summary["hash"] == first.summary["hash"]
+    assert len(texts) == sent == len(set(texts))
+    assert sent >= first.summary["stats"]["questions"]
+    assert json.loads((world / "lib.json").read_text())["embedder"] == f"letters@{url}"
+
+
+@pytest.mark.realtime
+@pytest.mark.parametrize(("status", "code"), [(404, 2), (401, 2), (503, 3)])
+def test_an_endpoint_that_does_not_embed_is_told_in_one_sentence(
+    cli: Cli, world: Path, status: int, code: int
+) -> None:
+    once = world / "sesse.toml"
+    once.write_text(once.read_text() + "[run.retry]\nattempts = 1\n")
+    with embeddings(status) as (url, _):
+        found = cli(*words(world, "--embedder", f"{url}:letters", "--quiet"))
+    assert found.code == code
+    assert f"the embedder letters@{url} failed" in found.err
+    assert found.err.count("\n") == 1
+    assert not (world / "lib.json").exists()
+
+
+@pytest.mark.realtime
+def test_an_interrupted_build_says_so_and_resumes(cli: Cli, world: Path) -> None:
+    whole = cli(*words(world, "--json", "--quiet", "--store", world / "whole.sqlite")).summary
+    (world / "lib.json").unlink()
+    config(world, "latency_s = 0.1")
+    store = world / "dikast-calls.sqlite"
+    process = child(*words(world, "--workers", 4))
+    while process.poll() is None and rows_in(store) < 10:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "SIGINT: beginning no further call" in err
+    assert "the same command resumes" in err
+    assert "Traceback" not in err
+    assert not (world / "lib.json").exists()
+    left = rows_in(store)
+    config(world)
+    last = cli(*words(world, "--json", "--quiet")).summary
+    assert last["hash"] == whole["hash"]
+    assert last["bills"][0]["stored"] == left
+
+
 def rows_in(store: Path) -> int:
     """Rows that a process has put into a store so far."""
-    import sqlite3
-
     if not store.exists():
         return 0
     try:
-        with sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=1) as found:
-            tables = [
-                row[0]
-                for row in found.execute("select name from sqlite_master where type = 'table'")
-            ]
-            count = 0
-            for table in tables:
-                count = max(
-                    count, int(found.execute(f"select count(*) from {table}").fetchone()[0])
-                )
-            return count
-    except sqlite3.OperationalError:
+        with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=1)) as found:
+            return int(found.execute("select count(*) from log").fetchone()[0])
+    except sqlite3.OperationalError:  # it is only being made
         return 0
 
 
 @pytest.mark.slow
 @pytest.mark.realtime
 def test_a_build_killed_in_every_stage_pays_for_nothing_twice(cli: Cli, world: Path) -> None:
+    labelled(world, 60)
     whole: dict[str, Any] = cli(
         *words(world, "--quiet", "--json", "--store", world / "whole.sqlite")
     ).summary
@@ -228,7 +339,7 @@ def test_a_build_killed_in_every_stage_pays_for_nothing_twice(cli: Cli, world: P
     for rows in kill_at:
         process = child(*words(world, "--quiet", "--workers", 3))
         while process.poll() is None and rows_in(store) < rows:
-            pass
+            time.sleep(0.002)
         killed += process.poll() is None
         process.kill()
         process.communicate()

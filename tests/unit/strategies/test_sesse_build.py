@@ -69,17 +69,21 @@ class Counting:
     """The planted judge; counts what it is asked by template, and may fail.
 
     A wordy one labels every cluster in words of its own, so that labels are alike and not equal.
+    A one-way one calls them equivalent only when the smaller one is shown first.
     """
 
     simulated = True
 
-    def __init__(self, fails: str = "", *, wordy: bool = False, **settings: Any) -> None:
+    def __init__(
+        self, fails: str = "", *, wordy: bool = False, one_way: bool = False, **settings: Any
+    ) -> None:
         character = SimulatedSettings(
             **{"criteria": CRITERIA, "seed": 5, "accuracy": 0.95, **settings}
         )
         self._inner = SimulatedProvider(character, SystemClock(), TruthTable.from_pairs(PAIRS))
         self._fails = fails
         self._wordy = wordy
+        self._one_way = one_way
         self.asked: Counter[str] = Counter()
 
     async def complete(self, call: Call) -> Reply:
@@ -92,6 +96,15 @@ class Counting:
             text = json.dumps({"condition": f"{label}, case {call.key()[:6]}"})
             completion = msgspec.structs.replace(reply.completion, text=text)
             return Reply(completion=completion)
+        if self._one_way and call.prompt.startswith("sesse-equivalence"):
+            lines = call.messages[-1].content.splitlines()
+            first, second = (
+                lines[at + 1]
+                for at, line in enumerate(lines)
+                if line.startswith(("<<<FIRST", "<<<SECOND"))
+            )
+            text = json.dumps({"equivalent": "yes" if first < second else "no"})
+            return Reply(completion=msgspec.structs.replace(reply.completion, text=text))
         return reply
 
     async def aclose(self) -> None:
@@ -202,6 +215,17 @@ async def test_themes_that_are_alike_are_merged_and_their_questions_chosen_anew(
         assert {question.text for question in cluster.questions} & pooled
     once = [cid for cluster in library.clusters for cid in cluster.merged_from or (cluster.cid,)]
     assert sorted(once) == sorted(before)
+
+
+async def test_a_yes_in_one_order_merges_nothing(tmp_path: Path) -> None:
+    provider = Counting(wordy=True, one_way=True)
+    library = library_in(await built(provider, folder=tmp_path, merge_quantile=0.5))
+    lines = (tmp_path / "merges.jsonl").read_text().splitlines()
+    asked = [json.loads(line) for line in lines]
+    assert len(asked) == library.stats["candidates"] > 3
+    assert all({each["forward"], each["backward"]} == {"yes", "no"} for each in asked)
+    assert library.stats["merged"] == library.stats["equivalent"] == 0
+    assert provider.asked["summarise"] == library.stats["k"]
 
 
 async def test_unreadable_answers_are_asked_once_more_counted_apart_and_never_mined(

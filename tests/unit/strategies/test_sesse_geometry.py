@@ -1,6 +1,7 @@
 """Clusters and their order: against a reference implementation, and against their definitions."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,8 @@ def test_clear_groups_are_found_exactly(seed: int) -> None:
 def test_the_fit_is_as_good_as_the_reference(k: int, seed: int) -> None:
     vectors = unit(np.random.default_rng(seed).normal(size=(200, 24)))
     ours = k_means(vectors, k, seed=seed, n_init=10)
-    theirs = KMeans(k, n_init=10, random_state=seed).fit(vectors)
+    reference: Any = KMeans
+    theirs = reference(k, n_init=10, random_state=seed).fit(vectors)
     assert ours.inertia <= theirs.inertia_ * 1.02
     own = ((vectors - ours.centroids[ours.labels]) ** 2).sum()
     assert ours.inertia == pytest.approx(own)
@@ -66,7 +68,7 @@ def test_the_silhouette_is_that_of_the_reference(k: int) -> None:
 
 
 def test_the_silhouette_table_is_highest_at_the_true_number() -> None:
-    table = silhouette_table(blobs(10, 6, seed=1), seed=0)
+    table = silhouette_table(blobs(10, 6, seed=1), seed=0, n_init=4)
     assert max(table, key=lambda k: table[k]) == 10
     assert list(table) == [5, 10, 15, 20, 25, 30, 35, 40, 45, 50]
 
