@@ -25,6 +25,7 @@ from dikast.analysis.sesse_compare import (
     transfer_cell,
 )
 from dikast.analysis.sesse_rows import EvalRow
+from dikast.analysis.sesse_rungs import Step, StepLine, step_lines
 from dikast.analysis.sesse_sections import Leaderboard, leaderboard
 from dikast.analysis.sesse_votes import (
     Health,
@@ -73,6 +74,7 @@ class Report(msgspec.Struct, frozen=True):
     health: Health
     taxonomy: Taxonomy
     suspects: tuple[Suspect, ...]
+    steps: tuple[StepLine, ...] = ()
     transfer: tuple[TransferCell, ...] = ()
     batch: BatchAgreement | None = None
     level: float = 0.95
@@ -91,6 +93,7 @@ def report_of(
     source: Source,
     *,
     by_depth: Mapping[int, Sequence[EvalRow]],
+    steps: Sequence[Step] = (),
     others: Sequence[Run] = (),
     reference: Sequence[EvalRow] | None = None,
     thresholds: Thresholds | None = None,
@@ -102,6 +105,7 @@ def report_of(
         rows: the run.
         source: where they come from.
         by_depth: the same pairs by replay at each depth; empty where that is not possible.
+        steps: the parts of the outcomes: the vote, and each rung that was climbed.
         others: further runs for the matrix of libraries and judges.
         reference: the same pairs asked one question a call.
         thresholds: limits of the failure classes, frozen on other rows.
@@ -131,6 +135,7 @@ def report_of(
         health=health(rows, level),
         taxonomy=taxonomy(rows, thresholds),
         suspects=tuple(suspects(rows, SUSPECTS_MAX)),
+        steps=tuple(step_lines(steps, level)),
         transfer=tuple(cells) if others else (),
         batch=None if reference is None else batch_agreement(rows, reference, level=level),
         level=level,

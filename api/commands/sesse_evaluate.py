@@ -15,11 +15,11 @@ from dikast.commands.sesse_tables import tables
 from dikast.config import Settings, load_settings
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError
-from dikast.engine.model import Outcome, Winner
+from dikast.engine.model import Outcome, Part, Winner
 from dikast.extras import needs
 from dikast.strategies.sesse.library import Library, load_library
 from dikast.strategies.sesse.pool import pool, prefix
-from dikast.strategies.sesse.replay import Logged, Replay, logged
+from dikast.strategies.sesse.replay import Logged, Replay, first_votes, logged
 from dikast.tables import render
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Log:
         self.simulated = False
         self.calls = 0
         self.count = 0
+        self.parts: list[tuple[Winner, Part]] = []
         self.rows, self.left_out = logged(self._read(path), holistic, path)
         if not self.rows:
             why = ", ".join(f"{count} {reason}" for reason, count in self.left_out.items())
@@ -53,6 +54,9 @@ class Log:
             self.simulated = self.simulated or outcome.simulated
             self.calls += outcome.calls
             self.count += 1
+            label = outcome.label
+            if label is not None and label != "tie":
+                self.parts.extend((label, part) for part in outcome.parts)
             yield outcome
 
     @property
@@ -99,6 +103,7 @@ async def report_for(args: argparse.Namespace) -> "Report":
     """
     with needs("analysis", "sesse evaluate"):
         from dikast.analysis.sesse_report import report_of
+        from dikast.analysis.sesse_rungs import Step
 
     if args.weights and args.library is None:
         raise ConfigError("--weights needs the weights: name the library with --library")
@@ -114,6 +119,10 @@ async def report_for(args: argparse.Namespace) -> "Report":
         rows,
         _source(log),
         by_depth=replayed(log.rows, library, weighted=args.weights),
+        steps=[
+            Step(part.name, part.pick, label, part.calls, part.cost_usd)
+            for label, part in log.parts
+        ],
         others=_others(args.transfer, holistic),
         reference=reference,
         thresholds=_thresholds(args.thresholds),
@@ -138,9 +147,8 @@ def _source(log: Log) -> "Source":
 
 
 def as_row(row: Logged, cosines: dict[str, float]) -> "EvalRow":
-    """A row of the log as the tables count it; the verdict is the run's own."""
-    pooled = pool(row.casts, selected=len(row.selected))
-    return _eval_row(row, row.winner, pooled.a, pooled.b, row.tie, cosines.get(row.id))
+    """A row of the log as the tables count it; verdict and pooled votes are the run's own."""
+    return _eval_row(row, row.winner, row.a or 0.0, row.b or 0.0, row.tie, cosines.get(row.id))
 
 
 def _eval_row(
@@ -184,8 +192,9 @@ def replayed(
         found[depth] = []
         for row in rows:
             if replay is None:
-                pooled = pool(prefix(row.casts, depth), selected=len(row.selected))
-                shown = row
+                casts = tuple(first_votes(row.casts))
+                pooled = pool(prefix(casts, depth), selected=len(row.selected))
+                shown = msgspec.structs.replace(row, casts=casts)
             else:
                 pooled = replay.pooled(row, depth)
                 shown = msgspec.structs.replace(row, casts=tuple(replay.casts(row, depth)))

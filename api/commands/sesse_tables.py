@@ -24,6 +24,8 @@ def tables(report: "Report") -> list[Table]:
         found.append(_sections(report))
     if report.depth:
         found.append(_depth(report))
+    if len(report.steps) > 1:
+        found.append(_steps(report))
     found += [_rates(report), _health(report), _taxonomy(report)]
     if report.suspects:
         found.append(_suspects(report))
@@ -200,6 +202,30 @@ def _depth(report: "Report") -> Table:
         notes=(
             "*: the depth of the run; against the chosen: paired, ties one half, 95 % normal",
             "compare ties of judges at equal numbers of A and B votes: an even number makes more",
+        ),
+    )
+
+
+def _steps(report: "Report") -> Table:
+    return Table(
+        title="step by step: what each brought and cost",
+        columns=("step", "reached by", "right of decided", "ties", "no verdict", "calls", "USD"),
+        rows=tuple(
+            (
+                each.name,
+                each.reached,
+                _rate(each.right),
+                each.ties,
+                each.no_verdict,
+                Measure(each.calls_mean, digits=1),
+                f"{each.cost_usd:.4f}",
+            )
+            for each in report.steps
+        ),
+        notes=(
+            "reached by: labelled pairs that no earlier step decided (in hybrid mode: whose margin "
+            "was too narrow)",
+            "deeper and swapped: the count of all votes so far; calls: the step's own, a pair",
         ),
     )
 

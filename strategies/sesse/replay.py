@@ -22,7 +22,8 @@ class Logged(Record, frozen=True):
 
     `selected` are the clusters that Tier 1 chose; `casts` the votes on questions; `winner` what
     the run concluded, None where it gave no verdict. `holistic` is the verdict on the whole pair
-    from another run, None where there is none. `calls` were needed, `spared` were not asked.
+    from another run, None where there is none. `a` and `b` are the pooled votes as the run weighed
+    them, None where it gave no verdict. `calls` were needed, `spared` were not asked.
     """
 
     id: str
@@ -33,6 +34,8 @@ class Logged(Record, frozen=True):
     subset: str = ""
     tie: str | None = None
     holistic: Winner | None = None
+    a: float | None = None
+    b: float | None = None
     calls: int = 0
     spared: int = 0
     cached_share: float | None = None
@@ -88,6 +91,8 @@ def _row(outcome: Outcome, label: Winner, holistic: Winner | None) -> Logged:
         subset=outcome.category or "",
         tie=outcome.notes.get("tie"),
         holistic=holistic,
+        a=outcome.scores.get("A.votes") if isinstance(outcome, Verdict) else None,
+        b=outcome.scores.get("B.votes") if isinstance(outcome, Verdict) else None,
         calls=outcome.calls,
         spared=outcome.marks.spared if outcome.marks is not None else 0,
         cached_share=_cached(votes),
@@ -113,6 +118,15 @@ def as_cast(vote: Vote, weights: Mapping[str, float] | None = None) -> Cast:
     return Cast(qid, vote.cluster or "", vote.rank or 0, vote.pick, weight, vote.why)
 
 
+def first_votes(casts: Iterable[Cast]) -> list[Cast]:
+    """The first vote on each question: a rung that asked again in the other order does not count
+    for a depth, where each question is asked once."""
+    found: dict[str, Cast] = {}
+    for cast in casts:
+        found.setdefault(cast.qid, cast)
+    return list(found.values())
+
+
 class Replay:
     """A library as it would have been asked, over votes that another one has taken.
 
@@ -133,7 +147,7 @@ class Replay:
     def casts(self, row: Logged, depth: int) -> list[Cast]:
         """The votes of a row that count at a depth."""
         found: list[Cast] = []
-        for cast in row.casts:
+        for cast in first_votes(row.casts):
             place = self._places.get(cast.qid)
             if place is None:
                 continue

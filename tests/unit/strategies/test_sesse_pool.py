@@ -59,7 +59,8 @@ def test_weights_are_capped_cluster_by_cluster_and_negative_ones_turn_the_vote()
 @given(st.lists(PICKS, max_size=12))
 def test_exchanging_a_and_b_exchanges_the_winner(picks: list[Pick]) -> None:
     flip: dict[Pick, Pick] = {"A": "B", "B": "A"}
-    one, other = pool(casts(*picks)), pool(casts(*(flip.get(pick, pick) for pick in picks)))
+    flipped: list[Pick] = [flip.get(pick, pick) for pick in picks]
+    one, other = pool(casts(*picks)), pool(casts(*flipped))
     assert other.winner == {"A": "B", "B": "A"}.get(str(one.winner), one.winner)
     assert other.margin == one.margin
 
@@ -69,6 +70,13 @@ def test_a_settled_count_is_never_turned_by_what_is_left(picks: list[Pick], aske
     so_far, left = casts(*picks)[:asked], casts(*picks)[asked:]
     if settled(pool(so_far), len(left)):
         assert pool([*so_far, *left]).winner == pool(so_far).winner
+
+
+def test_a_lead_is_settled_when_it_exceeds_what_is_left_and_not_before() -> None:
+    lead = pool(casts("A", "A", "A", "B", "na"))
+    assert settled(lead, 1)
+    assert not settled(lead, 2)  # two votes for B would make it level
+    assert not settled(lead, 3)
 
 
 def test_a_prefix_is_what_a_smaller_depth_would_have_asked() -> None:

@@ -91,6 +91,9 @@ async def test_an_even_number_of_votes_makes_the_ties_that_arithmetic_foretells(
         assert point.ties / point.rows == pytest.approx(share, abs=0.05)
         assert point.calls == point.effective == point.depth
         assert point.na_rate == 0
+        decided = point.rows - point.ties
+        hits = (point.non_tie_accuracy or 0.0) * decided
+        assert point.score == pytest.approx((hits + point.ties / 2) / point.rows)
 
 
 def test_the_smallest_depth_within_half_a_standard_error_is_taken() -> None:
@@ -270,3 +273,30 @@ def test_a_library_without_questions_keeps_its_order_and_radii() -> None:
     assert [cluster.cid for cluster in left.clusters] == ["c0"]
     assert left.clusters[0].questions == (first.questions[0], first.questions[2])
     assert left.clusters[0].insertion_radius == (0.0, 0.2)
+
+
+async def test_a_rung_that_asked_again_does_not_count_for_a_depth() -> None:
+    library = plain_library((GOOD,), 2)
+    world = World(PAIRS, planted("substance", applies=1.0, skill=0.5))
+    plain = await log_of(library, world, PAIRS[:40])
+    climbed: list[Logged] = []
+    for pair in PAIRS[:40]:
+        outcome = await world.judge(library, pair, ladder=("swapped",))
+        named = msgspec.structs.replace(outcome, label=pair.label, strategy="sesse@1")
+        climbed += logged([named], {})[0]
+    assert any(len(row.casts) == 4 for row in climbed)
+    replay = Replay(library)
+    assert [replay.pooled(row, 2) for row in climbed] == [replay.pooled(row, 2) for row in plain]
+
+
+async def test_the_log_keeps_the_pooled_votes_as_the_run_weighed_them() -> None:
+    library = plain_library((GOOD,), 1)
+    heavy = msgspec.structs.replace(library.clusters[0].questions[0], weight=0.25)
+    library = msgspec.structs.replace(
+        library, clusters=(msgspec.structs.replace(library.clusters[0], questions=(heavy,)),)
+    )
+    world = World(PAIRS, planted("substance", applies=1.0, skill=1.0))
+    outcome = await world.judge(library, PAIRS[0], weights=True)
+    named = msgspec.structs.replace(outcome, label=PAIRS[0].label, strategy="sesse@1")
+    found = logged([named], {})[0][0]
+    assert sorted([found.a or 0.0, found.b or 0.0]) == [0.0, 0.25]
