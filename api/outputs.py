@@ -19,6 +19,7 @@ from dikast.manifest import Manifest, RunEntry, Status
 from dikast.sinks import OutputScan, scan_output
 
 _DIFFERENCES_SHOWN = 3
+STREAM_NAME = "topic"
 
 
 class Output:
@@ -33,6 +34,8 @@ class Output:
     def __init__(self, where: str, *, argv: Sequence[str] = (), clock: Clock) -> None:
         self.where = where
         self.path = None if where == "-" or streams.is_kafka(where) else Path(where)
+        # A topic is nowhere on this machine: what goes with it is kept in the working folder.
+        self.kept_beside = Path(STREAM_NAME) if streams.is_kafka(where) else self.path
         self._argv = records.without_secrets(argv)
         self._clock = clock
         self._manifest: Manifest | None = None

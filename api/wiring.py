@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from dikast import providers, sinks, strategies, streams
+from dikast.beside import loaders
 from dikast.config import (
     WORKERS_MAX,
     JudgeSettings,
@@ -36,7 +37,7 @@ from dikast.presets import judge_table, shorthand
 from dikast.providers import BuiltProvider, ReplaySettings, SimulatedSettings, TruthTable
 from dikast.providers.simulate_server import SimulateServer, start
 from dikast.sinks import BrokenPolicy, FanoutSink, JsonlSink, OutputScan
-from dikast.strategies import Calibration, PromptTemplate, Rubric, StrategyConfig
+from dikast.strategies import StrategyConfig
 from dikast.toml_check import nearest, read_table
 
 STORE_NAME = "dikast-calls.sqlite"
@@ -75,7 +76,7 @@ def settle(choices: Choices) -> Settings:
     )
     check_names(settings)
     assert settings.strategy is not None
-    tree = strategies.with_weights(settings.strategy, _weights_loader(settings))
+    tree = strategies.with_weights(settings.strategy, loaders(settings).weights)
     return msgspec.structs.replace(settings, strategy=tree)
 
 
@@ -165,7 +166,7 @@ def calls_tree(
     """The strategy's nodes with their judge calls for one pair; the whole tree's come first."""
     assert settings.strategy is not None
     families = {name: judge.family for name, judge in settings.judges.items()}
-    return strategies.rows_of(settings.strategy, families, rates)
+    return strategies.rows_of(settings.strategy, families, rates, loaders(settings))
 
 
 def judges_in(settings: Settings) -> dict[str, Judge]:
@@ -235,11 +236,6 @@ def _rooted(entry: ProviderEntry, base_dir: Path) -> providers.ProviderSettings:
     return found
 
 
-def _weights_loader(settings: Settings) -> strategies.WeightsLoader:
-    """Measured weights are looked for beside the configuration that names them."""
-    return lambda name: strategies.load_weights(str(settings.base_dir / name))
-
-
 def build_strategy(settings: Settings) -> Any:
     """The strategy that the settings describe.
 
@@ -247,34 +243,11 @@ def build_strategy(settings: Settings) -> Any:
         ConfigError: an unknown judge or template, or a tree that cannot work.
     """
     assert settings.strategy is not None
-
-    def load(name: str) -> PromptTemplate:
-        if name in settings.templates:
-            return strategies.load_template(str(settings.base_dir / settings.templates[name]))
-        beside = settings.base_dir / name
-        if name.endswith(".toml") and beside.exists():
-            return strategies.load_template(str(beside))
-        return strategies.load_template(name)
-
-    def load_rubric(name: str) -> Rubric:
-        beside = settings.base_dir / name
-        return strategies.load_rubric(
-            str(beside) if name.endswith(".toml") and beside.exists() else name
-        )
-
-    def load_calibration(name: str) -> Calibration:
-        return strategies.load_calibration(str(settings.base_dir / name))
-
     return strategies.build(
         settings.strategy,
         judges_in(settings),
         seed=settings.run.seed,
-        loaders=strategies.Loaders(
-            template=load,
-            rubric=load_rubric,
-            calibration=load_calibration,
-            weights=_weights_loader(settings),
-        ),
+        loaders=loaders(settings),
     )
 
 
@@ -287,6 +260,7 @@ def build_engine(
     env: Mapping[str, str] | None = None,
     truth: TruthTable | None = None,
     wrap: Callable[[Strategy], Strategy] | None = None,
+    strategy: Strategy | None = None,
 ) -> Engine:
     """The engine of a run; enter it as an async context manager.
 
@@ -298,6 +272,7 @@ def build_engine(
         env: where keys are looked up; the process's environment by default.
         truth: what simulated judges may know.
         wrap: puts something around the strategy that the settings describe.
+        strategy: judges in place of the one that the settings describe, by the same judges.
 
     Raises:
         ConfigError: the settings cannot work together, or a key is missing.
@@ -306,10 +281,11 @@ def build_engine(
     clock = clock or SystemClock()
     run = settings.run
     _check_budget(settings)
-    strategy = build_strategy(settings) if wrap is None else wrap(build_strategy(settings))
+    judging: Strategy = strategy or build_strategy(settings)
+    judging = judging if wrap is None else wrap(judging)
     built = build_providers(settings, clock=clock, env=env, truth=truth)
     return Engine(
-        strategy,
+        judging,
         built,
         limits={name: settings.providers[name].limits.limits() for name in built},
         store=_open_store(store),
@@ -361,16 +337,14 @@ def _check_budget(settings: Settings) -> None:
             )
 
 
-def store_path(settings: Settings, output: Output) -> str | Path | None:
-    """Where completions are kept: as told, beside the output (a topic: here), or nowhere."""
+def store_path(settings: Settings, output: Path | None) -> str | Path | None:
+    """Where completions are kept: as told, beside the output, or nowhere."""
     run = settings.run
     if run.no_store:
         return None
     if run.store is not None:
         return run.store if ":" in run.store else settings.base_dir / run.store
-    if output.path is None:
-        return STORE_NAME if streams.is_kafka(output.where) else None
-    return output.path.parent / STORE_NAME
+    return None if output is None else output.parent / STORE_NAME
 
 
 def open_source(paths: Sequence[str], form: str | None) -> Source:
@@ -439,6 +413,11 @@ async def start_server(
     """
     plain = {name: value for name, value in table.items() if name != "kind"}
     settings = read_table({"kind": "simulated", **plain}, SimulatedSettings, "server")
+    if settings.truth is not None or settings.criteria:
+        raise ConfigError(
+            "server: truth and criteria are for simulated providers of a configuration; the server "
+            "takes --truth and has no criteria"
+        )
     return await start(settings, host, port, truth=truth, api_key=api_key)
 
 
@@ -464,6 +443,21 @@ async def read_truth(path: str, form: str | None = None) -> TruthTable:
     if not len(table):
         raise ConfigError(f"--truth {path}: no pair in it has a label")
     return table
+
+
+async def configured_truth(settings: Settings) -> TruthTable | None:
+    """What the simulated judges of the strategy may know, where their providers name it.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    entries = [settings.providers[each.provider].settings for each in judges_in(settings).values()]
+    paths = {
+        str(settings.base_dir / each.truth)
+        for each in entries
+        if isinstance(each, SimulatedSettings) and each.truth is not None
+    }
+    return TruthTable.from_pairs(await read_pairs(sorted(paths))) if paths else None
 
 
 def check_output_name(where: str) -> None:

@@ -17,7 +17,7 @@ from dikast.engine.clock import SystemClock
 from dikast.engine.delivery import AsTheyCome, Delivery, InTurn
 from dikast.engine.errors import DikastError, RunStopped, SinkError
 from dikast.engine.events import Events, RunStarted, RunStopping
-from dikast.engine.gateway import Gateway
+from dikast.engine.gateway import Gateway, PairAsk
 from dikast.engine.intake import Intake
 from dikast.engine.ledger import Ledger, LedgerBook
 from dikast.engine.model import Outcome, Record, Subject
@@ -180,6 +180,19 @@ class Engine:
                 stack.push_async_callback(provider.aclose)
             if self._store is not None:
                 stack.push_async_callback(self._store.aclose)
+
+    def asker(self, priority: int = 0) -> PairAsk:
+        """An `Ask` for calls that belong to no pair, with a bill of its own.
+
+        They meet the same store, budget, pacing and retries as those of pairs. Lower `priority`
+        goes first.
+        """
+        return PairAsk(self._gateway, priority)
+
+    @property
+    def store(self) -> CallStore | None:
+        """Where completions are kept, if anywhere."""
+        return self._store
 
     async def judge_one(self, pair: Subject) -> Outcome:
         """Judge one pair, or one item, now.

@@ -15,13 +15,14 @@ from dikast.engine.ports import Clock, Provider
 from dikast.providers.openai_chat import OpenAIChatProvider, OpenAIChatSettings, read_access
 from dikast.providers.replay import ReplayProvider, ReplaySettings, find_files
 from dikast.providers.simulated import SimulatedProvider, check_settings
-from dikast.providers.simulation import RateLimit, SimulatedSettings, TruthTable
+from dikast.providers.simulation import PlantedCriterion, RateLimit, SimulatedSettings, TruthTable
 
 __all__ = [
     "FACTORIES",
     "BuiltProvider",
     "OpenAIChatProvider",
     "OpenAIChatSettings",
+    "PlantedCriterion",
     "ProviderSettings",
     "RateLimit",
     "ReplayProvider",
@@ -70,6 +71,11 @@ def endpoint_of(settings: ProviderSettings) -> str:
     if isinstance(settings, SimulatedSettings):
         # Latency, faults and limits change when an answer comes, not what it says.
         what: Any = {name: getattr(settings, name) for name in CHARACTER}
+        # Left out at their defaults: judges that were there before keep their keys.
+        if settings.criteria:
+            what["criteria"] = settings.criteria
+        if settings.truth is not None:
+            what["truth"] = settings.truth
     else:
         what = (settings.paths, settings.template)
     plain = msgspec.json.encode(what, order="deterministic")

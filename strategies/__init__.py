@@ -19,8 +19,9 @@ from dikast.strategies.counting import (
 )
 from dikast.strategies.counting import Row as CallsRow
 from dikast.strategies.early_stop import EarlyStop, early_stop
-from dikast.strategies.factory import Loaders, build
+from dikast.strategies.factory import build
 from dikast.strategies.length_guard import LengthGuarded, length_guard
+from dikast.strategies.loaders import Loaders
 from dikast.strategies.measured import (
     MeasuredMember,
     MeasuredWeights,
@@ -59,6 +60,9 @@ from dikast.strategies.rubric import (
 )
 from dikast.strategies.score import Score, ScoreConfig
 from dikast.strategies.score_prompt import ScorePrompt, score_record
+from dikast.strategies.sesse.config import SesseConfig
+from dikast.strategies.sesse.library import Library, load_library
+from dikast.strategies.sesse.strategy import Sesse
 from dikast.strategies.structured import (
     Answered,
     StructuredReader,
@@ -116,6 +120,7 @@ __all__ = [
     "LengthGuardConfig",
     "LengthGuarded",
     "LetterReader",
+    "Library",
     "Loaders",
     "MarkerReader",
     "MeasuredMember",
@@ -140,6 +145,8 @@ __all__ = [
     "Score",
     "ScoreConfig",
     "ScorePrompt",
+    "Sesse",
+    "SesseConfig",
     "StrategyConfig",
     "StructuredReader",
     "Swap",
@@ -159,6 +166,7 @@ __all__ = [
     "judges_of",
     "length_guard",
     "load_calibration",
+    "load_library",
     "load_rubric",
     "load_template",
     "load_weights",

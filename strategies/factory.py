@@ -5,24 +5,23 @@ no provider.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Judge
 from dikast.engine.ports import Strategy
 from dikast.strategies.calibrated import calibrated
-from dikast.strategies.calibration_file import CalibrationLoader, load_calibration
 from dikast.strategies.cascade import cascade
 from dikast.strategies.committee import Committee, Member, committee
 from dikast.strategies.early_stop import early_stop
 from dikast.strategies.length_guard import length_guard
-from dikast.strategies.measured import WeightsLoader, load_weights
+from dikast.strategies.loaders import Loaders
 from dikast.strategies.names import nearest
 from dikast.strategies.pairwise import Pairwise
-from dikast.strategies.prompts import PromptTemplate, TemplateLoader, load_template
+from dikast.strategies.prompts import PromptTemplate, TemplateLoader
 from dikast.strategies.repeat import Repeat, repeat
-from dikast.strategies.rubric import RubricLoader, load_rubric
 from dikast.strategies.score import ScoreConfig, build_score
+from dikast.strategies.sesse.config import SesseConfig
+from dikast.strategies.sesse.strategy import build_sesse
 from dikast.strategies.swap import swap
 from dikast.strategies.tree import (
     AUTO,
@@ -40,19 +39,6 @@ from dikast.strategies.tree import (
 )
 
 _AUTO_TEMPLATES = ("pairwise-en", "pairwise-zh")
-
-
-@dataclass(frozen=True)
-class Loaders:
-    """How the files that a tree names are found and read, one function a kind of file.
-
-    The defaults read paths as they stand, and shipped templates and rubrics by their names.
-    """
-
-    template: TemplateLoader = load_template
-    rubric: RubricLoader = load_rubric
-    calibration: CalibrationLoader = load_calibration
-    weights: WeightsLoader = load_weights
 
 
 def build(
@@ -94,6 +80,14 @@ class _Maker:
                 self._judge(config.judge),
                 seed=self._seed,
                 rubric_loader=self._load.rubric,
+            )
+        if isinstance(config, SesseConfig):
+            return build_sesse(
+                config,
+                self._judge(config.judge),
+                seed=self._seed,
+                library_loader=self._load.library,
+                strong=self._judge(config.strong_judge) if config.strong_judge else None,
             )
         if isinstance(config, SwapConfig):
             return self._swap(config)

@@ -18,6 +18,7 @@ from dikast.strategies.names import explain, nearest
 from dikast.strategies.node import Node
 from dikast.strategies.pairwise import DecideBy, OrderRule
 from dikast.strategies.score import ScoreConfig
+from dikast.strategies.sesse.config import SesseConfig
 
 AUTO = "auto"
 """The template name that stands for: by the language of each question."""
@@ -217,6 +218,7 @@ StrategyConfig = Union[  # noqa: UP007
     EarlyStopConfig,
     CalibratedConfig,
     LengthGuardConfig,
+    SesseConfig,
 ]
 
 KINDS = tuple(str(each.__struct_config__.tag) for each in get_args(StrategyConfig))

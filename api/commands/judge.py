@@ -46,12 +46,14 @@ async def run(args: argparse.Namespace) -> int:
     # An answer of an earlier judge must not be corrected by what today's anchors say.
     named = settings.run.store is not None
     keeps = lane is None or not lane.corrects or named
-    store = wiring.store_path(settings, output) if keeps else None
+    store = wiring.store_path(settings, output.kept_beside) if keeps else None
+    truth = await wiring.configured_truth(settings)
     engine = wiring.build_engine(
         settings,
         store=store,
         observers=(progress, log),
         clock=clock,
+        truth=truth,
         wrap=None if lane is None else lane.wrap,
     )
     # Signals are caught from here on: what is opened below is also closed in order.
