@@ -254,3 +254,9 @@ def test_a_paired_difference_has_an_interval_from_two_pairs_on() -> None:
     assert found.value == 0.25
     assert found.interval is not None
     assert found.interval.high - 0.25 == pytest.approx(1.96 * 0.25, abs=1e-3)
+
+
+def test_an_invalid_vote_is_not_like_an_na() -> None:
+    reference = [row(n, "A", votes=(vote("1", "na"), vote("2", "A"))) for n in range(4)]
+    batched = [row(n, "A", votes=(vote("1", "none"), vote("2", "A"))) for n in range(4)]
+    assert batch_agreement(batched, reference).alike.value == pytest.approx(0.5)
