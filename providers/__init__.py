@@ -15,7 +15,8 @@ from dikast.engine.ports import Clock, Provider
 from dikast.providers.openai_chat import OpenAIChatProvider, OpenAIChatSettings, read_access
 from dikast.providers.replay import ReplayProvider, ReplaySettings, find_files
 from dikast.providers.simulated import SimulatedProvider, check_settings
-from dikast.providers.simulation import PlantedCriterion, RateLimit, SimulatedSettings, TruthTable
+from dikast.providers.simulation import PlantedCriterion, RateLimit, SimulatedSettings
+from dikast.providers.truth import TruthTable
 
 __all__ = [
     "FACTORIES",

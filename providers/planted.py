@@ -15,23 +15,19 @@ import orjson
 
 from dikast.engine.model import Call, Usage
 from dikast.providers.simulation import (
-    EXCHANGED,
     Answer,
     PlantedCriterion,
     Seen,
-    Shown,
     SimulatedSettings,
-    TruthTable,
     better_shown,
     digest_of,
-    joint_hash,
     latency_of,
     see,
-    text_hash,
     token_count,
     uniforms,
     verdict_text,
 )
+from dikast.providers.truth import EXCHANGED, Shown, TruthTable, joint_hash, text_hash
 
 Task = Literal["holistic", "draft", "summarise", "equivalence", "tier1", "tier2", "tier2-batch"]
 

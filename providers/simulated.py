@@ -8,8 +8,9 @@ from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.model import Call, Completion
 from dikast.engine.ports import Clock, RateInfo, Reply
 from dikast.providers.planted import criterion_problems, planted_answer, task_of
-from dikast.providers.simulation import Answer, SimulatedSettings, TruthTable, answer
+from dikast.providers.simulation import Answer, SimulatedSettings, answer
 from dikast.providers.traffic import Traffic, TrafficStats
+from dikast.providers.truth import TruthTable
 
 _RATES = (
     "accuracy",

@@ -69,7 +69,7 @@ def test_a_committee_judges_is_measured_and_judges_again_by_weight(
 
     weighted = configured(tmp_path, "weighted.toml", 'rule = "weighted"\nweights = "weights.json"')
     checked = cli("check", "--config", weighted, "--json").summary
-    assert checked["calls_per_pair"] == {"min": 4, "max": 4}
+    assert checked["calls_per_pair"] == {"min": 4, "expected": 4.0, "max": 4}
     assert [each["name"] for each in checked["tree"]["members"]] == ["good", "fair"]
     second = tmp_path / "second.jsonl"
     assert cli("judge", pairs, "-o", second, "--config", weighted).code == 0

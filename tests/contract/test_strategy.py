@@ -24,15 +24,19 @@ from dikast.engine.ports import Strategy
 from dikast.strategies import build, length_guard, preset
 
 JUDGES = {"j": Judge(name="j", provider="p", model="m")}
+
+
+def _preset(name: str) -> Strategy:
+    return build(preset(name, "j"), JUDGES, seed=9)
+
+
 STRATEGIES: dict[str, Callable[[], Strategy]] = {
-    name: lambda name=name: build(preset(name, "j"), JUDGES, seed=9)
-    for name in ("single", "swap", "score")
-} | {
-    "length_guard": lambda: length_guard(build(preset("swap", "j"), JUDGES, seed=9), strip=True),
+    "single": lambda: _preset("single"),
+    "swap": lambda: _preset("swap"),
+    "score": lambda: _preset("score"),
+    "length_guard": lambda: length_guard(_preset("swap"), strip=True),
+    "corrected": lambda: Corrected(_preset("swap"), "affine", {"set": "s", "baseline": "b"}),
 }
-STRATEGIES["corrected"] = lambda: Corrected(
-    build(preset("swap", "j"), JUDGES, seed=9), "affine", {"set": "s", "baseline": "b"}
-)
 PAIRS = [
     Pair(
         id=f"id {n} 号",
