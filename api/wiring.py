@@ -27,16 +27,23 @@ from dikast.config import (
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError, StoreError
 from dikast.engine.model import Judge, Pair, Row
-from dikast.engine.ports import CallStore, Clock, Observer, Sink
+from dikast.engine.ports import CallStore, Clock, Observer, Sink, Strategy
 from dikast.engine.run import Engine
 from dikast.engine.sources import FileSource
 from dikast.engine.store import open_store
 from dikast.outputs import Output
 from dikast.presets import judge_table, shorthand
-from dikast.providers import BuiltProvider, ReplaySettings, SimulatedSettings, TruthTable
+from dikast.providers import (
+    BuiltProvider,
+    ReplaySettings,
+    SimulatedSettings,
+    SimulatedTastesSettings,
+    TruthTable,
+)
 from dikast.providers.simulate_server import SimulateServer, start
 from dikast.sinks import FanoutSink, JsonlSink, OutputScan
-from dikast.strategies import PromptTemplate, Rubric, StrategyConfig
+from dikast.strategies import PromptTemplate, Rubric, StrategyConfig, TemplateLoader
+from dikast.strategies.preferences import Profile, ProfileLoader, load_profile
 from dikast.toml_check import nearest, read_table
 
 STORE_NAME = "dikast-calls.sqlite"
@@ -154,7 +161,7 @@ def calls_per_pair(settings: Settings) -> tuple[int, int]:
     """The fewest and the most judge calls that the strategy makes for one pair."""
     assert settings.strategy is not None
     families = {name: judge.family for name, judge in settings.judges.items()}
-    return strategies.calls_range(settings.strategy, families)
+    return strategies.calls_range(settings.strategy, families, profile_loader(settings))
 
 
 def judges_in(settings: Settings) -> dict[str, Judge]:
@@ -224,13 +231,18 @@ def _rooted(entry: ProviderEntry, base_dir: Path) -> providers.ProviderSettings:
     return found
 
 
-def build_strategy(settings: Settings) -> Any:
-    """The strategy that the settings describe.
+def profile_loader(settings: Settings) -> ProfileLoader:
+    """Reads profiles, looked for beside the configuration first."""
 
-    Raises:
-        ConfigError: an unknown judge or template, or a tree that cannot work.
-    """
-    assert settings.strategy is not None
+    def load(path: str) -> Profile:
+        beside = settings.base_dir / path
+        return load_profile(str(beside) if beside.exists() else path)
+
+    return load
+
+
+def template_loader(settings: Settings) -> TemplateLoader:
+    """Finds templates: those the configuration names, files beside it, the shipped ones."""
 
     def load(name: str) -> PromptTemplate:
         if name in settings.templates:
@@ -239,6 +251,17 @@ def build_strategy(settings: Settings) -> Any:
         if name.endswith(".toml") and beside.exists():
             return strategies.load_template(str(beside))
         return strategies.load_template(name)
+
+    return load
+
+
+def build_strategy(settings: Settings) -> Any:
+    """The strategy that the settings describe.
+
+    Raises:
+        ConfigError: an unknown judge or template, or a tree that cannot work.
+    """
+    assert settings.strategy is not None
 
     def load_rubric(name: str) -> Rubric:
         beside = settings.base_dir / name
@@ -250,8 +273,9 @@ def build_strategy(settings: Settings) -> Any:
         settings.strategy,
         judges_in(settings),
         seed=settings.run.seed,
-        template_loader=load,
+        template_loader=template_loader(settings),
         rubric_loader=load_rubric,
+        profile_loader=profile_loader(settings),
     )
 
 
@@ -263,6 +287,7 @@ def build_engine(
     clock: Clock | None = None,
     env: Mapping[str, str] | None = None,
     truth: TruthTable | None = None,
+    strategy: Strategy | None = None,
 ) -> Engine:
     """The engine of a run; enter it as an async context manager.
 
@@ -273,6 +298,7 @@ def build_engine(
         clock: time.
         env: where keys are looked up; the process's environment by default.
         truth: what simulated judges may know.
+        strategy: judges instead of the settings' own, and asks the same judges.
 
     Raises:
         ConfigError: the settings cannot work together, or a key is missing.
@@ -281,10 +307,10 @@ def build_engine(
     clock = clock or SystemClock()
     run = settings.run
     _check_budget(settings)
-    strategy = build_strategy(settings)
+    judging = build_strategy(settings) if strategy is None else strategy
     built = build_providers(settings, clock=clock, env=env, truth=truth)
     return Engine(
-        strategy,
+        judging,
         built,
         limits={name: settings.providers[name].limits.limits() for name in built},
         store=_open_store(store),
@@ -327,7 +353,7 @@ def _check_budget(settings: Settings) -> None:
         return
     for name, judge in judges_in(settings).items():
         kind = settings.providers[judge.provider].settings
-        free = isinstance(kind, ReplaySettings | SimulatedSettings)
+        free = isinstance(kind, ReplaySettings | SimulatedSettings | SimulatedTastesSettings)
         if judge.prices is None and not free:
             raise ConfigError(
                 f"judges.{name}: a budget was given, but this judge has no prices, so it could "

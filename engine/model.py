@@ -358,12 +358,16 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
     """A decided pair. `basis` tells an agreed tie from two orders that disagree.
 
     `scores` holds what each answer was given: "A.accuracy", "B.accuracy", "A.total", and so on.
+    `consistent` says whether both orders of a vote over orders chose alike, where that is known;
+    `rationale` is the judges' reason in short, where it was asked for.
     """
 
     winner: Winner
     basis: Basis = "single"
     confidence: float | None = None
     scores: dict[str, float] = {}
+    consistent: bool | None = None
+    rationale: str | None = None
 
     def unswapped(self) -> "Verdict":
         """The verdict on the swapped pair, in the terms of the pair itself."""

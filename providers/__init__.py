@@ -15,6 +15,12 @@ from dikast.engine.ports import Clock, Provider
 from dikast.providers.openai_chat import OpenAIChatProvider, OpenAIChatSettings, read_access
 from dikast.providers.replay import ReplayProvider, ReplaySettings, find_files
 from dikast.providers.simulated import SimulatedProvider, check_settings
+from dikast.providers.simulated_tastes import (
+    SimulatedTastesProvider,
+    SimulatedTastesSettings,
+    character_of,
+    check_tastes,
+)
 from dikast.providers.simulation import RateLimit, SimulatedSettings, TruthTable
 
 __all__ = [
@@ -28,6 +34,8 @@ __all__ = [
     "ReplaySettings",
     "SimulatedProvider",
     "SimulatedSettings",
+    "SimulatedTastesProvider",
+    "SimulatedTastesSettings",
     "TruthTable",
     "build",
     "endpoint_of",
@@ -39,7 +47,7 @@ CHARACTER = (
     *("tie_rate", "garbage_rate", "truncate_rate", "refuse_rate"),
 )
 
-ProviderSettings = OpenAIChatSettings | ReplaySettings | SimulatedSettings
+ProviderSettings = OpenAIChatSettings | ReplaySettings | SimulatedSettings | SimulatedTastesSettings
 
 
 class BuiltProvider(Provider, Protocol):
@@ -70,6 +78,8 @@ def endpoint_of(settings: ProviderSettings) -> str:
     if isinstance(settings, SimulatedSettings):
         # Latency, faults and limits change when an answer comes, not what it says.
         what: Any = {name: getattr(settings, name) for name in CHARACTER}
+    elif isinstance(settings, SimulatedTastesSettings):
+        what = character_of(settings)
     else:
         what = (settings.paths, settings.template)
     plain = msgspec.json.encode(what, order="deterministic")
@@ -128,8 +138,20 @@ def _simulated(
     return SimulatedProvider(settings, clock, truth)
 
 
+def _tastes(
+    name: str,
+    settings: SimulatedTastesSettings,
+    clock: Clock,
+    env: Mapping[str, str],
+    truth: _Truth,
+) -> BuiltProvider:
+    check_tastes(f"providers.{name}", settings)
+    return SimulatedTastesProvider(settings, clock)
+
+
 FACTORIES: Mapping[type, Callable[[str, Any, Clock, Mapping[str, str], _Truth], BuiltProvider]] = {
     OpenAIChatSettings: _openai,
     ReplaySettings: _replay,
     SimulatedSettings: _simulated,
+    SimulatedTastesSettings: _tastes,
 }

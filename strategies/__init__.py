@@ -29,6 +29,7 @@ from dikast.strategies.factory import (
     templates_of,
 )
 from dikast.strategies.pairwise import OrderRule, Pairwise, order_of
+from dikast.strategies.preferences import PreferencesConfig
 from dikast.strategies.prompts import (
     PromptTemplate,
     TemplateLoader,
@@ -92,6 +93,7 @@ __all__ = [
     "OrderRule",
     "Pairwise",
     "PairwiseConfig",
+    "PreferencesConfig",
     "PromptTemplate",
     "RatingsReader",
     "Read",

@@ -19,39 +19,48 @@ from dikast.strategies.factory import (
     StrategyConfig,
     judges_of,
 )
+from dikast.strategies.preferences.profile import ProfileLoader, load_profile
+from dikast.strategies.preferences.strategy import PreferencesConfig, preference_calls
 from dikast.strategies.score import ScoreConfig
 
 Families = Mapping[str, str | None]
 
 
-def calls_range(config: StrategyConfig, families: Families) -> tuple[int, int]:
+def calls_range(
+    config: StrategyConfig, families: Families, profiles: ProfileLoader = load_profile
+) -> tuple[int, int]:
     """The fewest and the most judge calls for one pair; retries are not counted.
 
     Args:
         config: the tree.
         families: the family of each judge, where it is known; a committee that excludes judges
             of an answer's own family asks fewer where the pair's models are of two of them.
+        profiles: reads the profiles that are named.
     """
     if isinstance(config, PairwiseConfig):
         return 1, 1
     if isinstance(config, ScoreConfig):
         return 2, 4 if config.repair else 2
+    if isinstance(config, PreferencesConfig):
+        return preference_calls(config, profiles(config.profile))
     if isinstance(config, EarlyStopConfig):
-        return _early_stop(config, families)
+        return _early_stop(config, families, profiles)
     if isinstance(config, CommitteeConfig):
-        return _committee(config, families)
+        return _committee(config, families, profiles)
     if isinstance(config, CascadeConfig):
-        rungs = [calls_range(rung, families) for rung in config.rungs]
+        rungs = [calls_range(rung, families, profiles) for rung in config.rungs]
         return rungs[0][0], sum(most for _, most in rungs)
     times = config.n if isinstance(config, RepeatConfig) else 2
-    fewest, most = calls_range(config.inner, families)
+    fewest, most = calls_range(config.inner, families, profiles)
     return times * fewest, times * most
 
 
-def _committee(config: CommitteeConfig, families: Families) -> tuple[int, int]:
-    most = sum(calls_range(each.strategy, families)[1] for each in config.seated())
+def _committee(
+    config: CommitteeConfig, families: Families, profiles: ProfileLoader
+) -> tuple[int, int]:
+    most = sum(calls_range(each.strategy, families, profiles)[1] for each in config.seated())
     fewest = min(
-        sum(calls_range(each.strategy, families)[0] for each in seated)
+        sum(calls_range(each.strategy, families, profiles)[0] for each in seated)
         for seated in _seatings(config, families)
     )
     return fewest, most
@@ -75,20 +84,23 @@ def _family(config: StrategyConfig, families: Families) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _early_stop(config: EarlyStopConfig, families: Families) -> tuple[int, int]:
+def _early_stop(
+    config: EarlyStopConfig, families: Families, profiles: ProfileLoader
+) -> tuple[int, int]:
     inner = config.inner
-    _, most = calls_range(inner, families)
+    _, most = calls_range(inner, families, profiles)
     if isinstance(inner, RepeatConfig):
         seatings = [(1.0,) * inner.n]
-        calls = [(calls_range(inner.inner, families)[0],) * inner.n]
+        calls = [(calls_range(inner.inner, families, profiles)[0],) * inner.n]
     elif isinstance(inner, CommitteeConfig):
         sets = _seatings(inner, families)
         seatings = [tuple(each.weight for each in seated) for seated in sets]
         calls = [
-            tuple(calls_range(each.strategy, families)[0] for each in seated) for seated in sets
+            tuple(calls_range(each.strategy, families, profiles)[0] for each in seated)
+            for seated in sets
         ]
     else:
-        return calls_range(inner, families)
+        return calls_range(inner, families, profiles)
     rules = Rules(rule=inner.rule, quorum=inner.quorum, trim=inner.trim, band=inner.band)
     return min(
         sum(each[: _asked(weights, rules, config.wave)])

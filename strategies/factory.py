@@ -19,6 +19,8 @@ from dikast.strategies.early_stop import early_stop
 from dikast.strategies.names import explain, nearest
 from dikast.strategies.node import Node
 from dikast.strategies.pairwise import DecideBy, OrderRule, Pairwise
+from dikast.strategies.preferences.profile import ProfileLoader, load_profile
+from dikast.strategies.preferences.strategy import PreferencesConfig, build_preferences
 from dikast.strategies.prompts import PromptTemplate, TemplateLoader, load_template
 from dikast.strategies.repeat import Repeat, repeat
 from dikast.strategies.rubric import RubricLoader, load_rubric
@@ -142,6 +144,7 @@ StrategyConfig = Union[  # noqa: UP007
     RepeatConfig,
     CascadeConfig,
     EarlyStopConfig,
+    PreferencesConfig,
 ]
 
 KINDS = tuple(str(each.__struct_config__.tag) for each in get_args(StrategyConfig))
@@ -242,6 +245,7 @@ def build(
     seed: int,
     template_loader: TemplateLoader = load_template,
     rubric_loader: RubricLoader = load_rubric,
+    profile_loader: ProfileLoader = load_profile,
 ) -> Strategy:
     """Make the strategy that a tree describes.
 
@@ -251,11 +255,12 @@ def build(
         seed: the run's seed; decides orders and fences.
         template_loader: finds a template by its name.
         rubric_loader: finds a rubric by its name.
+        profile_loader: reads a profile of preferences by its path.
 
     Raises:
         ConfigError: an unknown judge or template, or a tree that cannot work.
     """
-    maker = _Maker(judges, seed, template_loader, rubric_loader)
+    maker = _Maker(judges, seed, template_loader, rubric_loader, profile_loader)
     return maker.make(config)
 
 
@@ -268,11 +273,13 @@ class _Maker:
         seed: int,
         loader: TemplateLoader,
         rubric_loader: RubricLoader,
+        profile_loader: ProfileLoader,
     ) -> None:
         self._judges = judges
         self._seed = seed
         self._loader = loader
         self._rubric_loader = rubric_loader
+        self._profile_loader = profile_loader
 
     def make(self, config: StrategyConfig) -> Strategy:
         if isinstance(config, PairwiseConfig):
@@ -283,6 +290,14 @@ class _Maker:
                 self._judge(config.judge),
                 seed=self._seed,
                 rubric_loader=self._rubric_loader,
+            )
+        if isinstance(config, PreferencesConfig):
+            return build_preferences(
+                config,
+                self._judge(config.judge),
+                seed=self._seed,
+                template_loader=self._loader,
+                profile_loader=self._profile_loader,
             )
         if isinstance(config, SwapConfig):
             return self._swap(config)
@@ -319,9 +334,10 @@ class _Maker:
             raise ConfigError(
                 "strategy: score judges each answer by itself; a swap changes nothing"
             )
-        if isinstance(config.inner, SwapConfig):
+        if isinstance(config.inner, SwapConfig | PreferencesConfig):
             raise ConfigError(
-                "strategy: a swap inside a swap judges nothing new; remove one of them"
+                f"strategy: a {config.inner.__struct_config__.tag} inside a swap judges nothing "
+                "new; remove one of them"
             )
         return swap(self.make(config.inner))
 
@@ -380,9 +396,9 @@ def templates_of(config: StrategyConfig) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def leaves(config: StrategyConfig) -> Iterator[PairwiseConfig | ScoreConfig]:
+def leaves(config: StrategyConfig) -> Iterator[PairwiseConfig | ScoreConfig | PreferencesConfig]:
     """The nodes of a tree that ask a judge."""
-    if isinstance(config, PairwiseConfig | ScoreConfig):
+    if isinstance(config, PairwiseConfig | ScoreConfig | PreferencesConfig):
         yield config
     for child in children(config):
         yield from leaves(child)

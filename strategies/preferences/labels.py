@@ -52,7 +52,7 @@ class PersonLabels(Record, frozen=True):
 
 
 class LabelBook(Record, frozen=True):
-    """All people of a file; `bad_rows` tells rows that are no pair, `unlabelled` pairs of nobody."""
+    """All people of a file; `bad_rows` tells what is no pair, `unlabelled` counts pairs of nobody."""
 
     people: dict[str, PersonLabels]
     bad_rows: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ def _votes(pair: Pair, row: Row, person: str) -> Iterable[tuple[str, str]]:
         return
     if not isinstance(votes, list):
         raise InputError("must be a list", file=row.file, line=row.line, field="votes")
-    for vote in cast(list[Any], votes):
+    for vote in cast(list[object], votes):
         table = cast(dict[str, Any], vote) if isinstance(vote, dict) else {}
         who = next((table[name] for name in _PERSON if table.get(name)), None)
         said = next((table[name] for name in _WINNER if table.get(name) is not None), None)

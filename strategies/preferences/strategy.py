@@ -17,7 +17,6 @@ from dikast.engine.ports import Ask, Strategy
 from dikast.strategies.aggregate import Tally, exact, tally
 from dikast.strategies.committee import Member, committee
 from dikast.strategies.early_stop import early_stop
-from dikast.strategies.find import find_json
 from dikast.strategies.node import Node
 from dikast.strategies.pairwise import Pairwise
 from dikast.strategies.preferences.profile import Entry, Preference, Profile, ProfileLoader
@@ -194,9 +193,7 @@ def _plainly(outcome: Outcome) -> Outcome:
     return msgspec.structs.replace(outcome, consistent=outcome.basis != "disagree")
 
 
-def merged(
-    outcome: Outcome, preferences: Sequence[Preference], abstain_below: float
-) -> Outcome:
+def merged(outcome: Outcome, preferences: Sequence[Preference], abstain_below: float) -> Outcome:
     """The committee's outcome as one verdict of one person.
 
     Args:
@@ -204,8 +201,8 @@ def merged(
         preferences: those that sat in it.
         abstain_below: the least share of the votes that decides, 0 to 1.
     """
-    parts = tuple(_regrouped(outcome.parts, each.id) for each in preferences)
-    parts = tuple(part for part in parts if part is not None)
+    regrouped = (_regrouped(outcome.parts, each.id) for each in preferences)
+    parts = tuple(part for part in regrouped if part is not None)
     if not isinstance(outcome, Verdict):
         return msgspec.structs.replace(outcome, parts=parts)
     by_order = {order: _counted(outcome.parts, order) for order in ("ab", "ba")}
@@ -281,24 +278,23 @@ def _votes_of(outcome: Verdict) -> list[Vote | None]:
     waiting = list(outcome.votes)
     out: list[Vote | None] = []
     for part in outcome.parts:
-        order = part.name.rpartition("/")[2]
-        mine = bool(waiting) and waiting[0].order == order and waiting[0].pick == part.pick
-        out.append(waiting.pop(0) if mine else None)
+        out.append(waiting.pop(0) if part.calls and waiting else None)
     return out
 
 
 _ANALYSIS_CHARS = 240
 
 
+class _Reasons(msgspec.Struct):
+    analysis: str = ""
+
+
 def _first_sentence(text: str) -> str:
     try:
-        found = msgspec.json.decode(text[text.index("{") : text.rindex("}") + 1])
+        found = msgspec.json.decode(text[text.index("{") : text.rindex("}") + 1], type=_Reasons)
     except (ValueError, msgspec.DecodeError):
         return ""
-    analysis = found.get("analysis") if isinstance(found, dict) else None
-    if not isinstance(analysis, str):
-        return ""
-    flat = " ".join(analysis.split())
+    flat = " ".join(found.analysis.split())
     end = flat.find(". ")
     return flat[: end + 1 if 0 <= end < _ANALYSIS_CHARS else _ANALYSIS_CHARS]
 
@@ -320,8 +316,8 @@ def build_preferences(
     profile = profile_loader(config.profile)
     if judge.model != profile.judge.model and not config.any_judge:
         raise ConfigError(
-            f"strategy: {config.profile} was fitted with the model {profile.judge.model!r}, and the "
-            f"judge {judge.name!r} is {judge.model!r}; fit it again, or set any_judge = true"
+            f"strategy: {config.profile} was fitted with the model {profile.judge.model!r}, and "
+            f"the judge {judge.name!r} is {judge.model!r}; fit it again, or set any_judge = true"
         )
     if judge.by_pair:
         raise ConfigError(

@@ -47,10 +47,8 @@ _MANY = (
     "one.",
 )
 
-WRITER_PROMPT = (
-    f"writer@{VERSION}#"
-    f"{hashlib.sha256(repr((_SYSTEM, _ONE, _MANY, ONE_CHARS, MANY_CHARS)).encode()).hexdigest()[:8]}"
-)
+_DECIDES = repr((_SYSTEM, _ONE, _MANY, ONE_CHARS, MANY_CHARS)).encode()
+WRITER_PROMPT = f"writer@{VERSION}#{hashlib.sha256(_DECIDES).hexdigest()[:8]}"
 """Name, version and hash of the writer's prompt."""
 
 _SPACE = re.compile(r"\s+")
