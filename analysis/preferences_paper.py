@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dikast.analysis.preferences_votes import Signs, check_read
 from dikast.engine.errors import InputError
 
-COLUMNS_MAX = 16
+COLUMNS_MAX = 18
 
 
 class PaperSelection(NamedTuple):

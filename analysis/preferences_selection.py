@@ -72,39 +72,37 @@ class Exact(_Base):
     def __init__(self, matrix: Matrix, pinned: Sequence[bool], leave_one_out: bool = True) -> None:
         super().__init__(matrix, pinned, leave_one_out)
         width = len(self.members)
-        codes = np.arange(1, 1 << width, dtype=np.int64)
+        fixed = self.pinned[self.members]
+        free = int((~fixed).sum())
+        codes = np.arange(0 if fixed.any() else 1, 1 << free, dtype=np.int64)
         # The first preference is the highest bit: among sets of one size the one with the
         # lowest indices has the largest code.
-        shifts = np.arange(width - 1, -1, -1)
-        bits = ((codes[:, None] >> shifts) & 1).astype(np.int8)
-        keep = bits[:, self.pinned[self.members]].all(axis=1)
-        self.bits, self.codes = bits[keep], codes[keep]
+        shifts = np.arange(free - 1, -1, -1)
+        self.bits = np.ones((len(codes), width), dtype=np.int8)
+        self.bits[:, ~fixed] = (codes[:, None] >> shifts) & 1
         sizes = self.bits.sum(axis=1)
-        order = np.lexsort((-self.codes, sizes, sizes % 2 == 0))
+        order = np.lexsort((-codes, sizes, sizes % 2 == 0))
         self.rank = np.empty(len(order), dtype=np.int64)
         self.rank[order] = np.arange(len(order))
         self.sizes = sizes
         cells = self.picks[:, self.members, :].transpose(1, 0, 2)
         pairs = cells.shape[1]
         flat = self.bits.astype(np.float32) @ cells.reshape(width, pairs * 2).astype(np.float32)
-        self.verdicts = np.sign(flat).astype(np.int8).reshape(-1, pairs, 2)
+        verdicts = np.sign(flat).reshape(-1, pairs, 2)
+        self._by_order = [np.ascontiguousarray(verdicts[:, :, order]) for order in (0, 1)]
+        self._valid: dict[tuple[int | None, bool], Bools] = {}
 
     def scores(self, labels: Signs, held: int | None = None) -> tuple[Ints, Ints]:
         """Right minus wrong verdicts of every subset, by order."""
         counted = labels.astype(np.float32)
         if held is not None:
             counted = np.where(self.matrix.groups == held, np.float32(0), counted)
-        totals = [
-            np.rint(self.verdicts[:, :, order].astype(np.float32) @ counted).astype(np.int64)
-            for order in (0, 1)
-        ]
+        totals = [np.rint(verdicts @ counted).astype(np.int64) for verdicts in self._by_order]
         return totals[0], totals[1]
 
     def choose(self, labels: Signs, held: int | None = None, single: bool = False) -> Bools | None:
         """See `Chooser`."""
-        valid = ~self.bits[:, self.barred(held)[self.members]].any(axis=1)
-        if single:
-            valid &= self.sizes == 1
+        valid = self._allowed(held, single)
         if not valid.any():
             return None
         first, second = self.scores(labels, held)
@@ -112,6 +110,13 @@ class Exact(_Base):
         chosen = np.zeros(len(self.usable), dtype=np.bool_)
         chosen[self.members] = self.bits[at].astype(np.bool_)
         return chosen
+
+    def _allowed(self, held: int | None, single: bool) -> Bools:
+        """Subsets that may be chosen; kept, because every shuffle asks again."""
+        if (held, single) not in self._valid:
+            valid = ~self.bits[:, self.barred(held)[self.members]].any(axis=1)
+            self._valid[held, single] = valid & (self.sizes == 1) if single else valid
+        return self._valid[held, single]
 
     def _keys(self, first: Ints, second: Ints) -> Ints:
         """Score, then the smaller gap between the orders, then odd, smaller, lowest."""
@@ -182,8 +187,9 @@ def chooser(
         leave_one_out: score no preference on a prompt it was written from.
     """
     flags = [False] * len(matrix.sources) if pinned is None else pinned
-    kind = Exact if len(matrix.sources) <= EXACT_MAX else Greedy
-    return kind(matrix, flags, leave_one_out)
+    search = Greedy(matrix, flags, leave_one_out)
+    free = len(search.members) - int(search.pinned.sum())
+    return Exact(matrix, flags, leave_one_out) if free <= EXACT_MAX else search
 
 
 def select(search: Exact | Greedy, *, weighted: bool = False) -> Selection | None:

@@ -9,10 +9,17 @@ always wrong. Definitions of consistency and bias are ours; the paper gives none
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from dikast.analysis.intervals import as_list, cluster_bootstrap, ratio, sums_by_cluster
+from dikast.analysis.intervals import (
+    Interval,
+    cluster_bootstrap,
+    ratio,
+    share_interval,
+    sums_by_cluster,
+)
 from dikast.engine.errors import InputError
 
 Signs = npt.NDArray[np.int8]
@@ -50,7 +57,7 @@ def check_read(picks: Signs, what: str, limit: float = UNREAD_MAX) -> float:
     Raises:
         InputError: there is nothing to count, or more than `limit` of it is missing.
     """
-    missing = 1 - np.count_nonzero(picks) / picks.size if picks.size else 1.0
+    missing = 1 - int(np.count_nonzero(picks)) / picks.size if picks.size else 1.0
     if missing > limit:
         raise InputError(
             f"{what}: {missing:.0%} of the judge's answers gave no verdict (at most {limit:.0%} "
@@ -75,29 +82,69 @@ def right(verdicts: npt.NDArray[Any], labels: Signs, read: npt.NDArray[np.bool_]
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def mean_of(values: Floats, groups: Ints, seed: int) -> dict[str, Any]:
-    """A mean over pairs with its 95 % interval, resampling prompts; what it was computed on."""
+class Estimate(msgspec.Struct, frozen=True):
+    """A mean over pairs, and what it was computed on.
+
+    The interval (95 %) comes from resampling prompts. `left_out` pairs had no verdict to count.
+    """
+
+    value: float | None
+    interval: Interval | None
+    pairs: int
+    left_out: int
+    prompts: int
+
+
+class Positions(msgspec.Struct, frozen=True):
+    """What the order of the answers does to a judge; see `positions`."""
+
+    consistency_strict: Estimate
+    consistency_lenient: Estimate
+    position_bias: Estimate
+    consistent: int
+    always_first: int
+    always_second: int
+    level_or_missing: int
+
+
+def mean_of(values: Floats, groups: Ints, seed: int, *, share: bool = False) -> Estimate:
+    """A mean over pairs; NaN stands for a pair that is left out.
+
+    Args:
+        values: (pairs,) of any numbers.
+        groups: (pairs,) numbers of the prompts.
+        seed: of the bootstrap.
+        share: the values lie between 0 and 1: where all are alike, the interval is Wilson's.
+    """
     kept = np.isfinite(values)
-    found: dict[str, Any] = {
-        "value": None,
-        "interval": None,
-        "pairs": int(kept.sum()),
-        "left_out": int((~kept).sum()),
-        "prompts": int(np.unique(groups[kept]).size),
-    }
-    if kept.any():
-        table = sums_by_cluster(groups[kept], np.column_stack([values[kept], np.ones(kept.sum())]))
-        found["value"] = float(values[kept].mean())
-        found["interval"] = as_list(cluster_bootstrap(table, ratio, seed=seed))
-    return found
+    pairs = int(kept.sum())
+    value, interval = None, None
+    if pairs:
+        table = sums_by_cluster(groups[kept], np.column_stack([values[kept], np.ones(pairs)]))
+        value = float(values[kept].mean())
+        if share:
+            interval = share_interval(table[:, 0], table[:, 1], seed=seed)
+        else:
+            interval = cluster_bootstrap(table, ratio, seed=seed)
+    if interval is not None:
+        # Plain numbers: the estimate is written into files.
+        low, high = float(interval.low), float(interval.high)
+        interval = Interval(low, high, interval.level, interval.method)
+    return Estimate(
+        value=value,
+        interval=interval,
+        pairs=pairs,
+        left_out=int((~kept).sum()),
+        prompts=int(np.unique(groups[kept]).size),
+    )
 
 
-def positions(picks: Signs, groups: Ints, seed: int) -> dict[str, Any]:
+def positions(picks: Signs, groups: Ints, seed: int) -> Positions:
     """Consistency and position bias of verdicts in two orders.
 
     Consistency is the share of pairs whose two orders pick the same answer: strict counts a pair
     with a missing or level order as inconsistent, lenient leaves it out. Bias is the share of
-    picks for the answer shown first less one half, over all picks: positive favours the first.
+    picks for the answer shown first less one half: positive favours the first.
 
     Args:
         picks: (pairs, 2) of +1 (A), -1 (B) and 0.
@@ -109,22 +156,17 @@ def positions(picks: Signs, groups: Ints, seed: int) -> dict[str, Any]:
     same = both & (ab == ba)
     count = (ab != 0).astype(np.float64) + (ba != 0)
     first = ((ab == 1).astype(np.float64) + (ba == -1)) - count / 2
-    bias = mean_of(np.where(count > 0, first / np.maximum(count, 1), np.nan), groups, seed)
-    total = max(1, len(ab))
-    return {
-        "consistency_strict": mean_of(same.astype(np.float64), groups, seed),
-        "consistency_lenient": mean_of(
-            np.where(both, same.astype(np.float64), np.nan), groups, seed
-        ),
-        "position_bias": bias,
-        "split": {
-            "consistent": int(same.sum()),
-            "always_first": int((both & (ab == 1) & (ba == -1)).sum()),
-            "always_second": int((both & (ab == -1) & (ba == 1)).sum()),
-            "level_or_missing": int((~both).sum()),
-        },
-        "missing": float((2 * total - count.sum()) / (2 * total)),
-    }
+    bias = np.where(count > 0, first / np.maximum(count, 1), np.nan)
+    alike = same.astype(np.float64)
+    return Positions(
+        consistency_strict=mean_of(alike, groups, seed, share=True),
+        consistency_lenient=mean_of(np.where(both, alike, np.nan), groups, seed, share=True),
+        position_bias=mean_of(bias, groups, seed),
+        consistent=int(same.sum()),
+        always_first=int((both & (ab == 1) & (ba == -1)).sum()),
+        always_second=int((both & (ab == -1) & (ba == 1)).sum()),
+        level_or_missing=int((~both).sum()),
+    )
 
 
 def voted(picks: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -136,7 +178,7 @@ def voted(picks: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any
     return np.sign(np.round(total, 9)).astype(np.int8)
 
 
-def paired(first: Floats, second: Floats, groups: Ints, seed: int) -> dict[str, Any]:
+def paired(first: Floats, second: Floats, groups: Ints, seed: int) -> Estimate:
     """The mean of first minus second, over the pairs that both have: the same items only."""
     return mean_of(first - second, groups, seed)
 

@@ -14,6 +14,8 @@ from collections.abc import Coroutine, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from dikast.commands.preferences_words import add_preferences
+
 # As in `dikast.status`, which is not imported before a command is chosen.
 _OK, _BAD_INPUT, _INTERRUPTED, _BROKEN_PIPE = 0, 2, 130, 141
 
@@ -54,6 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_check(commands, shared)
     _add_simulate(commands, shared)
     _add_convert(commands, shared)
+    add_preferences(commands, shared, _command)
     return parser
 
 

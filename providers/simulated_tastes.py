@@ -33,7 +33,7 @@ class SimulatedTastesSettings(
     seed: int = 0
     """Another seed is another judge of the same character."""
     noise: float = 0.3
-    """Standard deviation of the chance in a decision, where a whole trait counts about 1."""
+    """Standard deviation of the chance in a decision, where twice as much of a trait counts 1."""
     consistency: float = 0.8
     """Share of the chance's variance that belongs to the pair and is alike in both orders."""
     position_bias: float = 0.0
@@ -96,17 +96,17 @@ _WARM = re.compile(r"\b(?:you|your|please|thank|happy|glad|hope|love|we|I)\b|!")
 
 
 def measures(text: str) -> tuple[float, ...]:
-    """Each trait of an answer, about 0 to 3: logarithms, so that differences compare."""
+    """Each trait of an answer on a scale of doublings, so that differences compare."""
     words = max(1, len(text.split()))
     lines = len(_LIST_LINE.findall(text))
     figures = len(_FIGURE.findall(text))
     warm = len(_WARM.findall(text))
     per_100 = 100 / words
     return (
-        math.log2(1 + words) / 3,
+        math.log2(1 + words),
         math.log2(1 + lines),
-        math.log2(1 + figures * per_100) / 2,
-        math.log2(1 + warm * per_100) / 2,
+        math.log2(1 + figures * per_100),
+        math.log2(1 + warm * per_100),
     )
 
 

@@ -141,6 +141,11 @@ class PromptTemplate:
                 messages.append(Message(role=role, content=content))
         return tuple(messages)
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that the template names."""
+        return self._fields
+
     def given(self, data: Mapping[str, str]) -> "PromptTemplate":
         """The same template with fields filled that no pair has; fenced like all other data.
 

@@ -39,20 +39,21 @@ class Labelled(Record, frozen=True):
 class PersonLabels(Record, frozen=True):
     """The usable labels of one person, and what was left out.
 
-    `ties` had no winner. `repeated` said again what was said before. `contradictory` lists the
-    ids of pairs (the same two answers to the same prompt) that got both answers as winner; none
-    of their labels is used.
+    `ties` had no winner. `identical` have the same answer twice. `repeated` said again what was
+    said before. `contradictory` lists the ids of pairs (the same two answers to the same prompt)
+    that got both answers as winner; none of their labels is used.
     """
 
     person: str
     labels: tuple[Labelled, ...]
     ties: int = 0
+    identical: int = 0
     repeated: int = 0
     contradictory: tuple[str, ...] = ()
 
 
 class LabelBook(Record, frozen=True):
-    """All people of a file; `bad_rows` tells what is no pair, `unlabelled` counts pairs of nobody."""
+    """All people of a file; `bad_rows` says what is no pair, `unlabelled` pairs have no label."""
 
     people: dict[str, PersonLabels]
     bad_rows: tuple[str, ...] = ()
@@ -134,7 +135,7 @@ def _digest(text: str) -> str:
 
 def _cleaned(person: str, said: Sequence[tuple[Pair, str]]) -> PersonLabels:
     """One label for each unordered pair of answers; contradictions are named and left out."""
-    ties = 0
+    ties = identical = 0
     first: dict[tuple[str, str, str], tuple[Pair, str]] = {}
     winners: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     count = 0
@@ -143,6 +144,9 @@ def _cleaned(person: str, said: Sequence[tuple[Pair, str]]) -> PersonLabels:
             ties += 1
             continue
         a, b = _digest(pair.response_a), _digest(pair.response_b)
+        if a == b:
+            identical += 1
+            continue
         key = (group_of(pair), min(a, b), max(a, b))
         winners[key].add(a if winner == "A" else b)
         first.setdefault(key, (pair, winner))
@@ -161,6 +165,7 @@ def _cleaned(person: str, said: Sequence[tuple[Pair, str]]) -> PersonLabels:
             for key, pair, winner in clean
         ),
         ties=ties,
+        identical=identical,
         repeated=count - len(first),
         contradictory=contradictory,
     )

@@ -54,14 +54,15 @@ class Entry(_Part, frozen=True, kw_only=True):
     """What is known for one topic; the topic "" serves every pair that has no entry of its own.
 
     `use` says what judges: the preferences, or the plain judge where the fit could not show a
-    gain. `development` lists the ids of the pairs the entry was fitted on, so that no figure is
-    ever computed on them. `statistics` is the fit's report.
+    gain. `development` lists the ids of the pairs the entry was fitted on and `prompts` hashes of
+    their prompts, so that no figure is ever computed on them. `statistics` is the fit's report.
     """
 
     topic: str = ""
     use: Literal["preferences", "plain"] = "preferences"
     preferences: tuple[Preference, ...] = ()
     development: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
     statistics: dict[str, Any] = {}
 
     def voting(self) -> tuple[Preference, ...]:
