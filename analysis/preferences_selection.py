@@ -114,8 +114,11 @@ class Exact(_Base):
     def _allowed(self, held: int | None, single: bool) -> Bools:
         """Subsets that may be chosen; kept, because every shuffle asks again."""
         if (held, single) not in self._valid:
-            valid = ~self.bits[:, self.barred(held)[self.members]].any(axis=1)
-            self._valid[held, single] = valid & (self.sizes == 1) if single else valid
+            barred = self.barred(held)[self.members]
+            valid: Bools = np.logical_not(self.bits[:, barred].any(axis=1))
+            if single:
+                valid &= self.sizes == 1
+            self._valid[held, single] = valid
         return self._valid[held, single]
 
     def _keys(self, first: Ints, second: Ints) -> Ints:

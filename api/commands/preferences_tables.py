@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dikast.analysis.preferences_evaluation import Ablation, Ceiling, Measured, Transfer
 from dikast.analysis.preferences_report import Arm, FitReport
 from dikast.analysis.preferences_votes import Estimate
 from dikast.tables import Cell, Share, Table
@@ -96,4 +97,108 @@ def _entry_table(where: str, account: Mapping[str, Any], report: FitReport) -> T
         ("judged by", *ARM_COLUMNS, "pairs"),
         tuple(rows),
         tuple(notes),
+    )
+
+
+def evaluation_tables(
+    measured: Sequence[Measured],
+    people: Sequence[Ceiling],
+    moved: Sequence[Transfer],
+    changed: Mapping[str, Sequence[Ablation]],
+    between: Sequence[tuple[str, str, Estimate]],
+    left_out: Mapping[str, Mapping[str, int]],
+) -> list[Table]:
+    """Accuracy and positions first; what people agree on; then what was asked for beside."""
+    rows: list[tuple[Cell, ...]] = []
+    for found in measured:
+        for arm in found.arms:
+            topic = found.topic or "none"
+            rows.append((found.person, topic, arm.name, *arm_cells(arm), arm.accuracy.pairs))
+    notes = [
+        f"{path}: {counts['held_out']} held-out pairs; {counts['on_development']} on prompts of "
+        "the fit left out"
+        for path, counts in left_out.items()
+    ]
+    columns = ("person", "topic", "judged by", *ARM_COLUMNS, "pairs")
+    tables = [Table("held-out labels", columns, tuple(rows), (*notes, TIES, INTERVALS))]
+    tables.append(_positions_table(measured))
+    agreement = tuple(
+        (each.person, share(each.agreement), each.agreement.pairs, each.agreement.left_out)
+        for each in people
+    )
+    note = "the mean over pairs of the share of others who took the same answer; ties left out"
+    tables.append(
+        Table(
+            "agreement with other people", ("person", "agree", "pairs", "alone"), agreement, (note,)
+        )
+    )
+    heads: tuple[str, ...]
+    if moved:
+        transfers: list[tuple[Cell, ...]] = [
+            (
+                each.person,
+                each.entry or "all",
+                each.topic,
+                share(each.accuracy),
+                share(each.gain, signed=True),
+                each.accuracy.pairs,
+            )
+            for each in moved
+        ]
+        heads = ("person", "fitted on", "judging", "accuracy", "gain over plain", "pairs")
+        tables.append(Table("across topics", heads, tuple(transfers), (INTERVALS,)))
+    if changed:
+        others: list[tuple[Cell, ...]] = [
+            (
+                person,
+                each.labels,
+                each.rule,
+                share(each.accuracy),
+                share(each.gain, signed=True),
+                each.accuracy.pairs,
+            )
+            for person, found in changed.items()
+            for each in found
+        ]
+        heads = ("person", "labels", "rule", "accuracy", "gain over plain", "pairs")
+        note = "all rules on the same pairs, from the same votes"
+        tables.append(Table("other choices", heads, tuple(others), (note, INTERVALS)))
+    if between:
+        pairs: list[tuple[Cell, ...]] = [
+            (first, second, share(gain, signed=True), gain.pairs) for first, second, gain in between
+        ]
+        note = "accuracy of the first less that of the second, on pairs neither was fitted on"
+        heads = ("first", "second", "difference", "pairs")
+        tables.append(Table("profiles of one person", heads, tuple(pairs), (note,)))
+    return tables
+
+
+def _positions_table(measured: Sequence[Measured]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for found in measured:
+        if found.topic != "all":
+            continue
+        for arm in found.arms:
+            where = arm.positions
+            rows.append(
+                (
+                    *(found.person, arm.name),
+                    *(share(where.consistency_strict), share(where.consistency_lenient)),
+                    share(where.position_bias, signed=True),
+                    *(where.consistent, where.always_first, where.always_second),
+                    where.level_or_missing,
+                )
+            )
+    return Table(
+        "order of the answers",
+        (
+            *("person", "judged by", "consistent, strict", "lenient", "bias"),
+            *("same answer", "always first", "always second", "level or missing"),
+        ),
+        tuple(rows),
+        (
+            "strict: a pair with a level or missing order counts as inconsistent; lenient: it is "
+            "left out",
+            "bias: share of picks of the answer shown first less one half",
+        ),
     )

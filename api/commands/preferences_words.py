@@ -80,9 +80,9 @@ def _add_fit(actions: Any, shared: Any, add: ADD_ACTION) -> None:
     command.add_argument(
         "--development",
         type=int,
-        default=16,
+        default=12,
         metavar="N",
-        help="labelled pairs to fit on, of each person (and topic); default 16",
+        help="labelled pairs to fit on, of each person (and topic); default 12",
     )
     command.add_argument(
         "--min-labels",
@@ -98,7 +98,7 @@ def _add_fit(actions: Any, shared: Any, add: ADD_ACTION) -> None:
         help="let all preferences vote, each with the share of the best sets that contain it",
     )
     command.add_argument(
-        "--shuffles", type=int, default=199, metavar="N", help="of the permutation test"
+        "--shuffles", type=int, default=99, metavar="N", help="of the permutation test"
     )
 
 
