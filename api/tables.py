@@ -8,14 +8,15 @@ Knows no statistics: an interval is anything with `low` and `high`.
 import io
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from textwrap import wrap
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
 As = Literal["terminal", "md", "json"]
 _DIGITS = 3
-_WIDTH_MAX = 160
-_WIDTH_PIPE = 120
+_WIDTH_PIPE = 1000
+_NOTE_WIDTH = 110
 
 
 @runtime_checkable
@@ -166,7 +167,8 @@ def _terminal(tables: Sequence[Table], colour: bool) -> str:
     from rich.text import Text
 
     out = io.StringIO()
-    width = min(_WIDTH_MAX, shutil.get_terminal_size((_WIDTH_PIPE, 24)).columns)
+    # Nothing is folded where nobody looks: what is piped keeps a row on a line.
+    width = shutil.get_terminal_size().columns if colour else _WIDTH_PIPE
     console = Console(
         file=out, width=width, force_terminal=colour, color_system="standard" if colour else None
     )
@@ -182,5 +184,6 @@ def _terminal(tables: Sequence[Table], colour: bool) -> str:
             grid.add_row(*(Text(text_of(cell)) for cell in row))
         console.print(grid)
         for note in table.notes:
-            console.print(Text(f"  {note}", style="dim"))
+            for line in wrap(note, min(width, _NOTE_WIDTH) - 2) or [""]:
+                console.print(Text(f"  {line}", style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

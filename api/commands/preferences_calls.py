@@ -169,11 +169,18 @@ class Calls:
         return found
 
     async def _round(self, strategy: Strategy, names: list[str]) -> list[Outcome]:
-        """One round over `names`; outcomes in their order."""
+        pairs = [Pair(id=name, response_a="", response_b="") for name in names]
+        return await self.judge(strategy, pairs)
+
+    async def judge(self, strategy: Strategy, pairs: Sequence[Pair]) -> list[Outcome]:
+        """One round over `pairs`; outcomes in their order.
+
+        Raises:
+            RunStopped: the run had to stop; the same command resumes.
+        """
         self._rounds.now = strategy
-        self._progress.total = (self._progress.total or 0) + len(names)
+        self._progress.total = (self._progress.total or 0) + len(pairs)
         sink = MemorySink()
-        pairs = (Pair(id=name, response_a="", response_b="") for name in names)
         report = await self._engine.run(IterableSource(pairs), sink, ordered=True)
         self.reports.append(report)
         if report.stopped is not None and status.of_stop(report.stopped) != status.OK:

@@ -6,7 +6,8 @@ from typing import Any
 from dikast.analysis.preferences_evaluation import Ablation, Ceiling, Measured, Transfer
 from dikast.analysis.preferences_report import Arm, FitReport
 from dikast.analysis.preferences_votes import Estimate
-from dikast.tables import Cell, Share, Table
+from dikast.analysis.ranking import Comparison, Ranking
+from dikast.tables import Cell, Measure, Share, Table
 
 TIES = (
     "accuracy: mean over both orders of a pair; a level vote counts ½, an order without a "
@@ -202,3 +203,43 @@ def _positions_table(measured: Sequence[Measured]) -> Table:
             "bias: share of picks of the answer shown first less one half",
         ),
     )
+
+
+def leaderboard_tables(
+    rankings: Mapping[str, Ranking],
+    compared: Sequence[tuple[str, str, Comparison | None]],
+    battles: int,
+    left_out: int,
+) -> list[Table]:
+    """The models with their rating under each profile, and how alike the orders are."""
+    of = {name: {m.model: m for m in found.models} for name, found in rankings.items()}
+    first = next(iter(rankings.values()))
+    rows: list[tuple[Cell, ...]] = []
+    for model in (each.model for each in first.models):
+        row: list[Cell] = [model]
+        for name in rankings:
+            place = of[name][model]
+            row += [place.rank, Measure(place.rating, place.interval, 0)]
+        rows.append(tuple(row))
+    heads = tuple(head for name in rankings for head in (f"{name}: rank", "rating"))
+    notes = [
+        f"{battles} pairs that were decided under every profile; {left_out} were not, and are left "
+        "out everywhere",
+        f"{first.prompts} prompts; ties and orders that disagree count half a win for each",
+        f"rating: {first.scale}; [low, high]: 95 %, {first.models[0].interval.method}",
+    ]
+    tables = [Table("leaderboards", ("model", *heads), tuple(rows), tuple(notes))]
+    alike: list[tuple[Cell, ...]] = [
+        (
+            *(a, b, found.models, Measure(found.kendall_tau_b, found.kendall_interval)),
+            Measure(found.spearman, found.spearman_interval),
+            Share(found.same_order),
+        )
+        for a, b, found in compared
+        if found is not None
+    ]
+    if alike:
+        heads = ("first", "second", "models", "Kendall tau-b", "Spearman rho", "same order")
+        note = "same order: share of the pairs of models that both order alike"
+        tables.append(Table("how alike", heads, tuple(alike), (note,)))
+    return tables

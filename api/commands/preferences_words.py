@@ -23,6 +23,7 @@ def add_preferences(commands: Any, shared: Any, add: ADD_ACTION) -> None:
     )
     _add_fit(actions, shared, add)
     _add_evaluate(actions, shared, add)
+    _add_leaderboard(actions, shared, add)
     _add_edit(actions, shared, add)
     for name, help_ in (
         ("show", "print a profile, and what its fit measured"),
@@ -118,6 +119,18 @@ def _add_evaluate(actions: Any, shared: Any, add: ADD_ACTION) -> None:
     command.add_argument(
         "--transfer", action="store_true", help="also every entry on every other topic's pairs"
     )
+
+
+def _add_leaderboard(actions: Any, shared: Any, add: ADD_ACTION) -> None:
+    command = add(
+        actions, "leaderboard", shared, "rank the models of the same pairs under each profile"
+    )
+    command.add_argument("pairs", nargs="+", metavar="PAIRS", help="pairs of models; - is stdin")
+    command.add_argument(
+        "--profile", action="append", required=True, metavar="FILE", help="profile; repeatable"
+    )
+    _add_engine(command)
+    command.add_argument("--limit", type=int, metavar="N", help="read at most this many rows")
 
 
 def _add_edit(actions: Any, shared: Any, add: ADD_ACTION) -> None:

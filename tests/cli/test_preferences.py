@@ -26,7 +26,7 @@ noise = {noise}
 provider = "tastes"
 model = "reader"
 """
-WORDS = ["time", "year", "people", "way", "day", "man", "thing", "woman", "life", "child", "world", "school", "state", "family"]
+WORDS = ("time", "year", "people", "way", "day", "man", "thing", "woman", "life", "child")
 
 
 def text(rng: random.Random, words: int, bullets: int) -> str:
@@ -363,3 +363,39 @@ async def test_a_killed_fit_goes_on_and_ends_with_the_same_profile(place: Place)
     assert await child.wait() == 0
     fresh = msgspec.json.decode((again / "ann.json").read_bytes())
     assert {**whole, "made": ""} == {**fresh, "made": ""}
+
+
+def test_each_profile_has_a_leaderboard_of_the_same_battles(place: Place) -> None:
+    place.fit()
+    rng = random.Random(3)
+    sizes = {"terse": (15, 0), "wordy": (200, 0), "listing": (90, 8)}
+    rows = [
+        {
+            "id": f"b{number}",
+            "question": f"other question {number // 3}",
+            "model_a": first,
+            "model_b": second,
+            "response_a": text(rng, *sizes[first]),
+            "response_b": text(rng, *sizes[second]),
+        }
+        for number, (first, second) in enumerate(
+            [("terse", "wordy"), ("wordy", "listing"), ("listing", "terse")] * 8
+        )
+    ]
+    battles = write_rows(place.folder / "battles.jsonl", rows)
+    words = ("--profile", place.profile("ann"), "--profile", place.profile("bob"))
+    given = ("--config", place.folder / "c.toml", "--quiet", *words)
+    found = place("leaderboard", battles, "--json", *given).summary
+    order = {
+        who: [each["model"] for each in ranking["models"]]
+        for who, ranking in found["rankings"].items()
+    }
+    assert (order["ann"][0], order["bob"][0]) == ("terse", "listing")
+    assert found["battles"] == 24
+    assert {ranking["battles"] for ranking in found["rankings"].values()} == {24}
+    assert found["compared"][0]["models"] == 3
+    shown = place("leaderboard", battles, *given)
+    assert "24 pairs that were decided under every profile; 0 were not" in shown.out
+    nameless = place("leaderboard", place.pairs, *given)
+    assert nameless.code == 2
+    assert "names its two models" in nameless.err

@@ -1,0 +1,134 @@
+"""The words of the commands that read outcomes: agree, bias and compare.
+
+Part of the command line; imports nothing heavy, so that `dikast --help` answers at once.
+"""
+
+import argparse
+from typing import Any, Protocol
+
+
+class Make(Protocol):
+    """Adds a command to the command line."""
+
+    def __call__(
+        self, commands: Any, name: str, shared: Any, help_: str
+    ) -> argparse.ArgumentParser: ...
+
+
+def add_reports(commands: Any, shared: Any, make: Make) -> None:
+    """Add `agree`, `bias` and `compare`."""
+    _add_agree(make(commands, "agree", shared, "measure how far judges agree with people"))
+    _add_bias(make(commands, "bias", shared, "measure the biases of judges"))
+    _add_compare(make(commands, "compare", shared, "set two or more runs side by side"))
+
+
+def _add_agree(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "outcomes", nargs="*", metavar="OUT", help="outcome files; none: people among themselves"
+    )
+    _add_labels(command)
+    _add_tie_rule(command)
+    command.add_argument(
+        "--missing",
+        default="left-out",
+        choices=("left-out", "wrong"),
+        help="a labelled pair without a verdict: left out and counted (default), or wrong",
+    )
+    _add_intervals(command)
+    _add_shape(command)
+
+
+def _add_bias(command: argparse.ArgumentParser) -> None:
+    command.add_argument("outcomes", nargs="+", metavar="OUT", help="outcome files")
+    command.add_argument(
+        "--pairs",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="the pairs that were judged; needed for length, lists, headings and code",
+    )
+    command.add_argument("--format", metavar="F", help="format of the pairs")
+    command.add_argument(
+        "--family",
+        action="append",
+        default=[],
+        metavar="JUDGE=FAMILY",
+        help="the model family of a judge; by default its name says it",
+    )
+    command.add_argument("--injection", metavar="FILE", help="JSON of dikast check --injection")
+    _add_labels(command)
+    _add_intervals(command)
+    _add_shape(command)
+
+
+def _add_compare(command: argparse.ArgumentParser) -> None:
+    command.add_argument("outcomes", nargs="+", metavar="RUN", help="outcome files, oldest first")
+    _add_labels(command)
+    _add_tie_rule(command)
+    _add_intervals(command)
+    _add_shape(command)
+
+
+def _add_labels(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--labels",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="labels of people, JSONL or CSV; by default those that the outcomes carry",
+    )
+    command.add_argument(
+        "--annotators",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="take only these annotators, such as 'expert_*'; may be repeated",
+    )
+    command.add_argument(
+        "--label-rule",
+        default="majority",
+        choices=("majority", "plurality"),
+        help="one label from several votes: more than half, or the most (level is a tie)",
+    )
+
+
+def _add_tie_rule(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--tie-rule",
+        default="three-way",
+        choices=("three-way", "decided", "no-ties"),
+        help="what counts as right in comparisons of two; default three-way",
+    )
+
+
+def _add_intervals(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--cluster", metavar="FIELD", help="field of meta that names the prompt of a pair"
+    )
+    command.add_argument(
+        "--level", type=_level, default=0.95, metavar="X", help="confidence level; default 0.95"
+    )
+    command.add_argument(
+        "--draws", type=_draws, default=2000, metavar="N", help="bootstrap draws; default 2000"
+    )
+    command.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draws")
+
+
+def _add_shape(command: argparse.ArgumentParser) -> None:
+    shape = command.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true", help="print the report as JSON")
+    shape.add_argument("--md", action="store_true", help="print the report as Markdown")
+
+
+def _level(text: str) -> float:
+    value = float(text)
+    if not 0.5 <= value < 1:
+        raise argparse.ArgumentTypeError(f"a level lies between 0.5 and 1, not at {text}")
+    return value
+
+
+def _draws(text: str) -> int:
+    value = int(text)
+    if not 100 <= value <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"draws lie between 100 and 1,000,000, not at {text}")
+    return value

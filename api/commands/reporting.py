@@ -1,0 +1,104 @@
+"""What the reports share: files to columns, options, numbers to cells, a report to text."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dikast.engine.errors import InputError
+from dikast.tables import As, Measure, Share, Table, render_report
+
+if TYPE_CHECKING:
+    from dikast.analysis.counting import Number, Options
+    from dikast.analysis.ratings import Ratings
+
+
+def load(args: argparse.Namespace) -> "Ratings":
+    """Read all outcome files and labels that the arguments name.
+
+    Raises:
+        InputError: one cannot be read, a name stands twice, or nothing is in any of them.
+    """
+    from dikast.analysis.ratings import Ratings
+
+    ratings = Ratings(args.cluster)
+    names = _names(args.outcomes)
+    for path, name in zip(args.outcomes, names, strict=True):
+        ratings.read_run(path, name)
+    patterns: list[str] = args.annotators
+    for path in args.labels:
+        before = len(ratings.people)
+        ratings.read_labels(
+            path, lambda who: not patterns or any(fnmatchcase(who, each) for each in patterns)
+        )
+        if len(ratings.people) == before:
+            raise InputError(
+                "holds no label"
+                + (f" of annotators {', '.join(patterns)}" if patterns else "")
+                + "; a label row has pair_id and label, or votes",
+                file=path,
+            )
+    if not len(ratings):
+        raise InputError(
+            "there is nothing to report on: no outcome and no label is in "
+            + ", ".join([*args.outcomes, *args.labels])
+        )
+    return ratings
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """Short names of files; where two would be alike, the paths."""
+    from dikast.analysis.ratings import stem
+
+    short = [stem(path) for path in paths]
+    names = [
+        name if short.count(name) == 1 else path for name, path in zip(short, paths, strict=True)
+    ]
+    for path in paths:
+        if names.count(path) > 1:
+            raise InputError("is given twice", file=path)
+    return names
+
+
+def options_of(args: argparse.Namespace) -> "Options":
+    """How numbers are computed."""
+    from dikast.analysis.counting import Options
+
+    return Options(
+        level=args.level,
+        draws=args.draws,
+        seed=args.seed,
+        tie_rule=getattr(args, "tie_rule", "three-way"),
+        label_rule=args.label_rule,
+        missing=getattr(args, "missing", "left-out"),
+    )
+
+
+def show(args: argparse.Namespace, report: Any, tables: Sequence[Table]) -> str:
+    """The report in the shape that was asked for."""
+    colour = sys.stdout.isatty()
+    shape: As = "json" if args.json else "md" if args.md else "terminal"
+    plain = msgspec.to_builtins(report) if args.json else {}
+    return render_report(plain, tables, shape, colour=colour)
+
+
+def share(number: "Number | None", *, signed: bool = False) -> Share:
+    """A share or a difference of shares, in per cent."""
+    if number is None:
+        return Share(None)
+    return Share(number.value, number.interval, signed)
+
+
+def measure(number: "Number | None", *, digits: int = 3, signed: bool = False) -> Measure:
+    """A number with three digits."""
+    if number is None:
+        return Measure(None)
+    return Measure(number.value, number.interval, digits, signed)
+
+
+def counted(number: int) -> str:
+    """A count as text."""
+    return f"{number:,}"
