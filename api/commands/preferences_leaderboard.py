@@ -58,8 +58,8 @@ async def run(args: argparse.Namespace) -> int:
     names = _names(profiles)
     if args.dry_run:
         most = max(2, *(2 * len(e.voting()) for p in profiles.values() for e in p.entries))
-        calls = most * len(battles) * len(profiles)
-        print(f"{len(battles)} pairs, {len(profiles)} profiles: {calls:,} judge calls at most")
+        total = most * len(battles) * len(profiles)
+        print(f"{len(battles)} pairs, {len(profiles)} profiles: {total:,} judge calls at most")
         return status.OK
     outcomes: dict[str, list[Outcome]] = {}
     for path, name in names.items():
@@ -80,11 +80,7 @@ async def run(args: argparse.Namespace) -> int:
 
 
 def _names(profiles: dict[str, Profile]) -> dict[str, str]:
-    """What to call each profile: the person, or the path where a person has several.
-
-    Raises:
-        ConfigError: none of them is a profile of its own.
-    """
+    """What to call each profile: the person, or the path where a person has several."""
     people = [profile.person for profile in profiles.values()]
     return {
         path: profile.person if people.count(profile.person) == 1 else path

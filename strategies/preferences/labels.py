@@ -89,7 +89,8 @@ def read_labels(rows: Iterable[Row], *, person: str | None = None) -> LabelBook:
     unlabelled = 0
     for row in rows:
         if not isinstance(row.item, Pair):
-            bad.append(f"{row.file}, line {row.line}: {row.item.message}")
+            field = f"{row.item.field} " if row.item.field else ""
+            bad.append(f"{row.file}, line {row.line}: {field}{row.item.message}")
             continue
         votes = list(_votes(row.item, row, person or "me"))
         unlabelled += not votes
