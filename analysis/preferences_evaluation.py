@@ -4,7 +4,7 @@ After the evaluation's calls. Every comparison is on the pairs that both sides h
 prompts are taken out before anything is asked; this module only counts what it is given.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -80,19 +80,23 @@ class Ceiling(msgspec.Struct, frozen=True):
     agreement: Estimate
 
 
-def ceilings(labels: Mapping[str, Mapping[str, int]], groups: Mapping[str, int]) -> list[Ceiling]:
+def ceilings(
+    labels: Mapping[str, Mapping[str, int]], groups: Mapping[str, int], wanted: Iterable[str]
+) -> list[Ceiling]:
     """Human agreement: for each person, the mean over pairs of the share of others who agree.
 
     Args:
         labels: for each person, +1 or -1 by pair; ties are not there.
         groups: number of the prompt by pair.
+        wanted: the people whose agreement with all others is asked for.
     """
     votes: dict[str, list[int]] = {}
     for own in labels.values():
         for pair, label in own.items():
             votes.setdefault(pair, []).append(label)
     out: list[Ceiling] = []
-    for person, own in labels.items():
+    for person in wanted:
+        own = labels[person]
         pairs = sorted(own)
         values = np.array([_agreeing(own[pair], votes[pair]) for pair in pairs], np.float64)
         numbers = np.array([groups[pair] for pair in pairs], np.int64)

@@ -277,7 +277,7 @@ def _ceilings(book: LabelBook, wanted: set[str]) -> list[Ceiling]:
         prompts.update({e.pair.id: e.group for e in own.labels})
     numbers = group_numbers(list(prompts.values()))
     groups = {pair: int(number) for pair, number in zip(prompts, numbers, strict=True)}
-    return [each for each in ceilings(labels, groups) if each.person in wanted]
+    return ceilings(labels, groups, sorted(wanted))
 
 
 def _between(done: Sequence[Evaluated], seed: int) -> list[tuple[str, str, Estimate]]:

@@ -1,13 +1,15 @@
 """The reports of `dikast preferences` as tables. Formats; computes nothing."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dikast.analysis.preferences_evaluation import Ablation, Ceiling, Measured, Transfer
 from dikast.analysis.preferences_report import Arm, FitReport
 from dikast.analysis.preferences_votes import Estimate
-from dikast.analysis.ranking import Comparison, Ranking
 from dikast.tables import Cell, Measure, Share, Table
+
+if TYPE_CHECKING:  # it needs scipy, which only the leaderboard pays for
+    from dikast.analysis.ranking import Comparison, Ranking
 
 TIES = (
     "accuracy: mean over both orders of a pair; a level vote counts ½, an order without a "
@@ -206,8 +208,8 @@ def _positions_table(measured: Sequence[Measured]) -> Table:
 
 
 def leaderboard_tables(
-    rankings: Mapping[str, Ranking],
-    compared: Sequence[tuple[str, str, Comparison | None]],
+    rankings: "Mapping[str, Ranking]",
+    compared: "Sequence[tuple[str, str, Comparison | None]]",
     battles: int,
     left_out: int,
 ) -> list[Table]:

@@ -113,7 +113,10 @@ def test_agreement_with_others_is_counted_on_shared_pairs_only() -> None:
         "bob": {"p1": 1, "p2": -1},
         "eve": {"p1": -1},
     }
-    found = {each.person: each.agreement for each in ceilings(labels, {"p1": 0, "p2": 1, "p3": 2})}
+    found = {
+        each.person: each.agreement
+        for each in ceilings(labels, {"p1": 0, "p2": 1, "p3": 2}, labels)
+    }
     assert found["ann"].value == pytest.approx((0.5 + 0) / 2)
     assert (found["ann"].pairs, found["ann"].left_out) == (2, 1)
     assert found["eve"].value == 0
