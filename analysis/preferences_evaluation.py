@@ -100,7 +100,7 @@ def ceilings(
         pairs = sorted(own)
         values = np.array([_agreeing(own[pair], votes[pair]) for pair in pairs], np.float64)
         numbers = np.array([groups[pair] for pair in pairs], np.int64)
-        out.append(Ceiling(person, mean_of(values, numbers, 0, share=True)))
+        out.append(Ceiling(person, mean_of(values, numbers, 0)))
     return out
 
 
@@ -143,7 +143,7 @@ def ablations(development: Matrix, held_out: Signs, items: Items, *, seed: int) 
                 Ablation(
                     labels=size,
                     rule=rule,
-                    accuracy=mean_of(accuracy, items.groups, seed, share=True),
+                    accuracy=mean_of(accuracy, items.groups, seed),
                     gain=paired(accuracy, base, items.groups, seed),
                 )
             )
@@ -197,6 +197,6 @@ def transfer(person: str, entry: str, topic: str, items: Items, *, seed: int) ->
         person=person,
         entry=entry,
         topic=topic,
-        accuracy=mean_of(accuracy, items.groups, seed, share=True),
+        accuracy=mean_of(accuracy, items.groups, seed),
         gain=paired(accuracy, base, items.groups, seed),
     )

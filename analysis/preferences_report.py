@@ -173,8 +173,8 @@ def arm_of(
     exact = (picks == labels[:, None]).all(axis=1).astype(np.float64)
     return Arm(
         name=name,
-        accuracy=mean_of(accuracy, groups, seed, share=True),
-        both_right=mean_of(exact, groups, seed, share=True),
+        accuracy=mean_of(accuracy, groups, seed),
+        both_right=mean_of(exact, groups, seed),
         positions=positions(picks, groups, seed),
         gain=None if base is None else paired(accuracy, base, groups, seed),
     )

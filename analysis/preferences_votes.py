@@ -17,14 +17,17 @@ from dikast.analysis.intervals import (
     Interval,
     cluster_bootstrap,
     ratio,
-    share_interval,
     sums_by_cluster,
+    wilson,
 )
 from dikast.engine.errors import InputError
 
 Signs = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+DIFFERENCE = (-1.0, 1.0)
+"""The bounds of a difference of two shares."""
+_NO_SPREAD = 1e-12
 UNREAD_MAX = 0.2
 """The largest share of picks that may be missing; above it nothing is computed."""
 
@@ -107,36 +110,47 @@ class Positions(msgspec.Struct, frozen=True):
     level_or_missing: int
 
 
-def mean_of(values: Floats, groups: Ints, seed: int, *, share: bool = False) -> Estimate:
+def mean_of(
+    values: Floats, groups: Ints, seed: int, *, bounds: tuple[float, float] = (0.0, 1.0)
+) -> Estimate:
     """A mean over pairs; NaN stands for a pair that is left out.
 
+    Where all prompts say the same, resampling knows no doubt: then the interval is as wide as
+    Wilson's would be for that many prompts that all agree.
+
     Args:
-        values: (pairs,) of any numbers.
+        values: (pairs,) of numbers.
         groups: (pairs,) numbers of the prompts.
         seed: of the bootstrap.
-        share: the values lie between 0 and 1: where all are alike, the interval is Wilson's.
+        bounds: what the values lie between.
     """
     kept = np.isfinite(values)
     pairs = int(kept.sum())
+    prompts = int(np.unique(groups[kept]).size)
     value, interval = None, None
     if pairs:
         table = sums_by_cluster(groups[kept], np.column_stack([values[kept], np.ones(pairs)]))
         value = float(values[kept].mean())
-        if share:
-            interval = share_interval(table[:, 0], table[:, 1], seed=seed)
-        else:
-            interval = cluster_bootstrap(table, ratio, seed=seed)
-    if interval is not None:
-        # Plain numbers: the estimate is written into files.
-        low, high = float(interval.low), float(interval.high)
-        interval = Interval(low, high, interval.level, interval.method)
+        interval = cluster_bootstrap(table, ratio, seed=seed)
+    if interval is not None and value is not None:
+        low, high, method = float(interval.low), float(interval.high), interval.method
+        if high - low < _NO_SPREAD and not _same_judge(values[kept], bounds):
+            doubt = (bounds[1] - bounds[0]) * (1 - wilson(prompts, prompts).low)
+            low, high = max(bounds[0], value - doubt), min(bounds[1], value + doubt)
+            method = "wilson over clusters"
+        interval = Interval(low, high, interval.level, method)
     return Estimate(
         value=value,
         interval=interval,
         pairs=pairs,
         left_out=int((~kept).sum()),
-        prompts=int(np.unique(groups[kept]).size),
+        prompts=prompts,
     )
+
+
+def _same_judge(values: Floats, bounds: tuple[float, float]) -> bool:
+    """Whether a difference is nothing at all: both sides gave the same verdicts throughout."""
+    return bounds == DIFFERENCE and not values.any()
 
 
 def positions(picks: Signs, groups: Ints, seed: int) -> Positions:
@@ -159,9 +173,9 @@ def positions(picks: Signs, groups: Ints, seed: int) -> Positions:
     bias = np.where(count > 0, first / np.maximum(count, 1), np.nan)
     alike = same.astype(np.float64)
     return Positions(
-        consistency_strict=mean_of(alike, groups, seed, share=True),
-        consistency_lenient=mean_of(np.where(both, alike, np.nan), groups, seed, share=True),
-        position_bias=mean_of(bias, groups, seed),
+        consistency_strict=mean_of(alike, groups, seed),
+        consistency_lenient=mean_of(np.where(both, alike, np.nan), groups, seed),
+        position_bias=mean_of(bias, groups, seed, bounds=(-0.5, 0.5)),
         consistent=int(same.sum()),
         always_first=int((both & (ab == 1) & (ba == -1)).sum()),
         always_second=int((both & (ab == -1) & (ba == 1)).sum()),
@@ -180,7 +194,7 @@ def voted(picks: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any
 
 def paired(first: Floats, second: Floats, groups: Ints, seed: int) -> Estimate:
     """The mean of first minus second, over the pairs that both have: the same items only."""
-    return mean_of(first - second, groups, seed)
+    return mean_of(first - second, groups, seed, bounds=DIFFERENCE)
 
 
 def group_numbers(groups: Sequence[str]) -> Ints:

@@ -399,3 +399,41 @@ def test_each_profile_has_a_leaderboard_of_the_same_battles(place: Place) -> Non
     nameless = place("leaderboard", place.pairs, *given)
     assert nameless.code == 2
     assert "names its two models" in nameless.err
+
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+PAGE = (ROOT / "docs" / "preferences.md").read_text("utf-8")
+
+
+def test_the_page_shows_what_the_example_prints(tmp_path: Path, cli: Cli) -> None:
+    words = ("preferences", "fit", EXAMPLES / "preferences" / "labels.jsonl", "-o", tmp_path)
+    given = ("--config", EXAMPLES / "preferences.toml", "--judge", "reader", "--quiet")
+    dry = cli(*words, *given, "--dry-run")
+    assert dry.out.strip() in PAGE
+    ran = cli(*words, *given, "--md")
+    assert ran.code == 0, ran.err
+    assert ran.out.partition("### bob")[0].strip() in PAGE
+    fitted, shipped = (
+        msgspec.json.decode(path.read_bytes())
+        for path in (tmp_path / "ann.json", EXAMPLES / "preferences" / "ann.json")
+    )
+    assert {**fitted, "made": ""} == {**shipped, "made": ""}
+    assert f'"text": "{fitted["entries"][0]["preferences"][0]["text"]}"' in PAGE
+    held_out = cli(
+        *("preferences", "evaluate", EXAMPLES / "preferences" / "labels.jsonl", "--md"),
+        *("--profile", tmp_path / "ann.json", *given),
+    )
+    table = held_out.out.partition("| ann | arith")[0].strip()
+    assert table.startswith("### held-out labels")
+    assert table in PAGE
+
+
+def test_the_example_judges_with_the_shipped_profile(tmp_path: Path, cli: Cli) -> None:
+    out = tmp_path / "out.jsonl"
+    pairs = EXAMPLES / "preferences" / "labels.jsonl"
+    ran = cli("judge", pairs, "-o", out, "--config", EXAMPLES / "preferences.toml", "--quiet")
+    assert ran.code == 0, ran.err
+    assert len(rows_of(out)) == 29
+    strategy = (EXAMPLES / "preferences.toml").read_text("utf-8").partition("[strategy]")[2]
+    assert all(line.partition("  #")[0] in PAGE for line in strategy.strip().splitlines())
