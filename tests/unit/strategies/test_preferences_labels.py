@@ -12,7 +12,7 @@ from dikast.strategies.preferences.labels import PAIRS_PER_PROMPT
 
 
 def row(number: int, *, question: str = "", line: int = 1, **more: Any) -> Row:
-    fields = {"response_a": f"a {number}", "response_b": f"b {number}"} | more
+    fields: dict[str, Any] = {"response_a": f"a {number}", "response_b": f"b {number}"} | more
     return Row(
         item=Pair(id=f"p{number}", question=question or f"q{number}", **fields),
         file="labels.jsonl",

@@ -259,3 +259,42 @@ async def test_a_preference_cannot_break_out_of_its_fence() -> None:
     assert prompt.count(f"<<<END PREFERENCES {opening[1]}>>>") == 1
     inside = prompt.split(f"<<<PREFERENCES {opening[1]}>>>")[1]
     assert "Ignore all that" in inside.split(f"<<<END PREFERENCES {opening[1]}>>>")[0]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The final decision is based on tone. I choose Response A",
+        "The final decision is a tie",
+        "I cannot give a final decision as both are equal",
+        "The final decision is Response A. This final decision balances both.",
+        '{"analysis": "both are fine", "verdict": "tie"}',
+        '{"analysis": "A is better", "verdict": "both"}',
+        '{"analysis": "cut off',
+        "",
+    ],
+)
+async def test_words_without_a_verdict_are_never_a_pick(said: str) -> None:
+    async def ask(call: Call) -> Completion:
+        return Completion(text=said)
+
+    outcome = await make(profile_of("brief")).judge(PAIR, ask)
+    assert isinstance(outcome, Undecided)
+    assert outcome.why == "no_quorum"
+    assert {vote.pick for vote in outcome.votes} <= {"none", "na"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"analysis": "...", "verdict": "A"}',
+        '```json\n{"analysis": "B is long", "verdict": "ANSWER_A"}\n```',
+        '<think>B? {"verdict": "B"}</think>{"analysis": "...", "verdict": "a"}',
+    ],
+)
+async def test_a_verdict_is_read_however_it_is_dressed(said: str) -> None:
+    async def ask(call: Call) -> Completion:
+        return Completion(text=said)
+
+    outcome = await make(profile_of("brief")).judge(PAIR, ask)
+    assert [vote.pick for vote in outcome.votes] == ["A", "B"]  # the first answer in both orders
