@@ -218,7 +218,7 @@ async def fit(
     columns: dict[str, tuple[str, str]] = {}
     for topic in topics:
         for each in topic.split.development:
-            for column, strategy in _columns(topic, each, candidates[topic.name], setup):
+            for column, strategy in columns_of(topic, each, candidates[topic.name], setup):
                 name = f"{topic.name}\x1f{each.pair.id}\x1f{column}"
                 cells[name] = each.pair, strategy
                 columns[name] = each.pair.id, column
@@ -282,7 +282,7 @@ def _candidates(topic: Topic, written: Mapping[str, Outcome]) -> list[Preference
     return out
 
 
-def _columns(
+def columns_of(
     topic: Topic, each: Labelled, candidates: Sequence[Preference], setup: Setup
 ) -> list[tuple[str, Strategy]]:
     """The wordings that one development pair is judged under."""

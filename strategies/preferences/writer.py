@@ -111,7 +111,7 @@ class Writer:
         completion = await ask(call)
         finish = finish_of(completion)
         text, thinking = blank_thoughts(completion.text)
-        sentence = "" if thinking else _SPACE.sub(" ", text).strip().strip(_QUOTES)
+        sentence = _SPACE.sub(" ", text).strip().strip(_QUOTES)
         key = completion.key or call.key()
         vote = Vote(judge=self._judge.name, order="ab", pick="na", key=key, text=sentence)
         if finish.refused:

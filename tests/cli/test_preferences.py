@@ -11,7 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from dikast.strategies.preferences import Profile, load_profile
+from dikast.cli import build_parser
+from dikast.commands.preferences_calls import Setup
+from dikast.commands.preferences_fit import FEW_SHOT, ONE_PROMPT, Topic, columns_of
+from dikast.engine.model import Call, Completion, Pair
+from dikast.strategies.preferences import (
+    Labelled,
+    Preference,
+    Profile,
+    Split,
+    load_profile,
+)
 from tests.cli.tools import Cli, rows_of, write_rows
 
 CONFIG = """
@@ -48,10 +58,10 @@ def pairs_of(count: int, *, seed: int = 1) -> list[dict[str, Any]]:
         rows.append(
             {
                 "id": f"p{number}",
-                "question": f"question {number // 2}",
+                "question": f"question {number // 3}",
                 "response_a": text(rng, *sizes[0]),
                 "response_b": text(rng, *sizes[1]),
-                "category": f"topic {number // 2 % 2}",
+                "category": f"topic {number // 3 % 2}",
                 "votes": [{"annotator": who, "label": label} for who, label in said.items()],
             }
         )
@@ -120,7 +130,7 @@ def test_a_dry_run_says_how_many_calls_there_will_be_and_asks_none(place: Place)
         "--dry-run",
     )
     assert dry.code == 0
-    assert "ann: 12 development pairs, 36 held out, 13 writer calls, 384 judge calls" in dry.out
+    assert "ann: 12 development pairs, 30 held out, 13 writer calls, 384 judge calls" in dry.out
     assert not (place.folder / "p").exists()
     spent = place.fit("--only", "ann").summary["people"]["ann"]
     assert spent["calls"] == 13 + 384
@@ -399,6 +409,46 @@ def test_each_profile_has_a_leaderboard_of_the_same_battles(place: Place) -> Non
     nameless = place("leaderboard", place.pairs, *given)
     assert nameless.code == 2
     assert "names its two models" in nameless.err
+
+
+async def test_no_wording_shows_the_judge_a_choice_of_the_prompt_it_judges(place: Place) -> None:
+    words = [
+        *("preferences", "fit", str(place.pairs), "-o", "p", "--judge", "reader"),
+        *("--config", str(place.folder / "c.toml")),
+    ]
+    setup = Setup(build_parser().parse_args(words))
+    development = tuple(
+        Labelled(
+            pair=Pair(
+                id=f"p{n}", question=f"q{n // 2}", response_a=f"yes {n}", response_b=f"no {n}"
+            ),
+            winner="A",
+            topic="",
+            group=f"g{n // 2}",
+        )
+        for n in range(4)
+    )
+    candidates = [
+        Preference(id=f"p{n}", text=f"Prefers sort {n}.", sources=(f"p{n}",)) for n in range(4)
+    ]
+    candidates.append(
+        Preference(id="all", text="Prefers it all.", sources=("p0", "p1", "p2", "p3"))
+    )
+    topic = Topic("", Split(development=development, held_out=(), set_aside=()), ())
+    seen: dict[str, str] = {}
+    for column, strategy in columns_of(topic, development[0], candidates, setup):
+
+        async def ask(call: Call, column: str = column) -> Completion:
+            seen[column] = "\n".join(each.content for each in call.messages)
+            return Completion(text='{"verdict": "A"}')
+
+        await strategy.judge(development[0].pair, ask)
+    assert "Prefers" not in seen["plain"]
+    told = [n for n in range(4) if f"Prefers sort {n}." in seen[ONE_PROMPT]]
+    assert told == [2, 3]
+    assert "Prefers it all." not in seen[ONE_PROMPT]
+    shown = [n for n in range(1, 4) if f"yes {n}" in seen[FEW_SHOT]]
+    assert shown == [2, 3]
 
 
 ROOT = Path(__file__).resolve().parents[2]
