@@ -53,7 +53,8 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot be made: {error.strerror}", file=str(folder)) from error
+        message = f"cannot be made: {error.strerror}; name a folder for the profiles"
+        raise InputError(message, file=str(folder)) from error
 
 
 def store_path(folder: Path, person: str) -> Path:
