@@ -8,6 +8,7 @@ from pathlib import Path
 from dikast import strategies
 from dikast.config import Settings
 from dikast.strategies import Calibration, Library, MeasuredWeights, PromptTemplate, Rubric
+from dikast.strategies.preferences import Profile, load_profile
 
 
 def loaders(settings: Settings) -> strategies.Loaders:
@@ -31,12 +32,17 @@ def loaders(settings: Settings) -> strategies.Loaders:
     def library(name: str) -> Library:
         return strategies.load_library(base / name)
 
+    def profile(name: str) -> Profile:
+        beside = base / name
+        return load_profile(str(beside) if beside.exists() else name)
+
     return strategies.Loaders(
         template=template,
         rubric=rubric,
         calibration=calibration,
         weights=weights,
         library=library,
+        profile=profile,
     )
 
 

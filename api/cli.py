@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from dikast.cli_reports import add_reports
 from dikast.commands import sesse_args
 from dikast.commands.gate_args import add_anchor_lane, add_anchors, add_injection
+from dikast.commands.preferences_words import add_preferences
 from dikast.commands.rank_args import add_rank
 
 # As in `dikast.status`, which is not imported before a command is chosen.
@@ -63,6 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_calibrate(commands, shared)
     _add_weights(commands, shared)
     sesse_args.add(commands, _command, shared, _Parser)
+    add_preferences(commands, shared, _command)
     add_reports(commands, shared, _command)
     add_anchors(lambda name, help_: _command(commands, name, shared, help_), _add_choices, _Parser)
     add_rank(_command(commands, "rank", shared, "rank models by their battles, with doubt"))

@@ -34,7 +34,13 @@ from dikast.engine.sources import FileSource
 from dikast.engine.store import open_store
 from dikast.outputs import Output
 from dikast.presets import judge_table, shorthand
-from dikast.providers import BuiltProvider, ReplaySettings, SimulatedSettings, TruthTable
+from dikast.providers import (
+    BuiltProvider,
+    ReplaySettings,
+    SimulatedSettings,
+    SimulatedTastesSettings,
+    TruthTable,
+)
 from dikast.providers.simulate_server import SimulateServer, start
 from dikast.sinks import BrokenPolicy, FanoutSink, JsonlSink, OutputScan
 from dikast.strategies import StrategyConfig
@@ -328,7 +334,7 @@ def _check_budget(settings: Settings) -> None:
         return
     for name, judge in judges_in(settings).items():
         kind = settings.providers[judge.provider].settings
-        free = isinstance(kind, ReplaySettings | SimulatedSettings)
+        free = isinstance(kind, ReplaySettings | SimulatedSettings | SimulatedTastesSettings)
         if judge.prices is None and not free:
             raise ConfigError(
                 f"judges.{name}: a budget was given, but this judge has no prices, so it could "

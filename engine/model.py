@@ -424,6 +424,8 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
     `raw_confidence` is the number that a calibration turned into `confidence`.
     Where they were put on another scale, `correction` names the map (method@hash; its parameters
     are in the manifest) and `raw_scores` holds what the judge gave.
+    `consistent` says whether both orders of a vote over orders chose alike, where that is known;
+    `rationale` is the judges' reason in short, where it was asked for.
     """
 
     winner: Winner
@@ -433,6 +435,8 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
     scores: dict[str, float] = {}
     raw_scores: dict[str, float] = {}
     correction: str | None = None
+    consistent: bool | None = None
+    rationale: str | None = None
 
     def unswapped(self) -> "Verdict":
         """The verdict on the swapped pair, in the terms of the pair itself."""

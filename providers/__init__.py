@@ -15,6 +15,12 @@ from dikast.engine.ports import Clock, Provider
 from dikast.providers.openai_chat import OpenAIChatProvider, OpenAIChatSettings, read_access
 from dikast.providers.replay import ReplayProvider, ReplaySettings, find_files
 from dikast.providers.simulated import SimulatedProvider, check_settings
+from dikast.providers.simulated_tastes import (
+    SimulatedTastesProvider,
+    SimulatedTastesSettings,
+    character_of,
+    check_tastes,
+)
 from dikast.providers.simulation import PlantedCriterion, RateLimit, SimulatedSettings
 from dikast.providers.truth import TruthTable
 
@@ -30,6 +36,8 @@ __all__ = [
     "ReplaySettings",
     "SimulatedProvider",
     "SimulatedSettings",
+    "SimulatedTastesProvider",
+    "SimulatedTastesSettings",
     "TruthTable",
     "build",
     "endpoint_of",
@@ -41,7 +49,7 @@ CHARACTER = (
     *("tie_rate", "garbage_rate", "truncate_rate", "refuse_rate", "obeys_injection"),
 )
 
-ProviderSettings = OpenAIChatSettings | ReplaySettings | SimulatedSettings
+ProviderSettings = OpenAIChatSettings | ReplaySettings | SimulatedSettings | SimulatedTastesSettings
 
 
 class BuiltProvider(Provider, Protocol):
@@ -77,6 +85,8 @@ def endpoint_of(settings: ProviderSettings) -> str:
             what["criteria"] = settings.criteria
         if settings.truth is not None:
             what["truth"] = settings.truth
+    elif isinstance(settings, SimulatedTastesSettings):
+        what = character_of(settings)
     else:
         what = (settings.paths, settings.template)
     plain = msgspec.json.encode(what, order="deterministic")
@@ -135,8 +145,20 @@ def _simulated(
     return SimulatedProvider(settings, clock, truth)
 
 
+def _tastes(
+    name: str,
+    settings: SimulatedTastesSettings,
+    clock: Clock,
+    env: Mapping[str, str],
+    truth: _Truth,
+) -> BuiltProvider:
+    check_tastes(f"providers.{name}", settings)
+    return SimulatedTastesProvider(settings, clock)
+
+
 FACTORIES: Mapping[type, Callable[[str, Any, Clock, Mapping[str, str], _Truth], BuiltProvider]] = {
     OpenAIChatSettings: _openai,
     ReplaySettings: _replay,
     SimulatedSettings: _simulated,
+    SimulatedTastesSettings: _tastes,
 }

@@ -23,7 +23,7 @@ from dikast.providers.simulation_scores import (
     scored_text,
     sheet_of,
 )
-from dikast.providers.truth import EXCHANGED, Shown, TruthTable, text_hash
+from dikast.providers.truth import EXCHANGED, Shown, TruthTable, joint_hash, text_hash
 
 _CHARS_PER_TOKEN = 4
 _NORMAL = NormalDist()
@@ -122,7 +122,7 @@ class SimulatedSettings(
 
 # --- what the judge sees ------------------------------------------------------------------------
 
-_FENCE = re.compile(r"<<<[A-Z][A-Z0-9_]* ([0-9a-f]{8,})>>>")
+FENCE = re.compile(r"<<<[A-Z][A-Z0-9_]* ([0-9a-f]{8,})>>>")
 
 
 class Seen(NamedTuple):
@@ -149,28 +149,29 @@ def see(contents: Sequence[str]) -> Seen:
     number, and is data like the rest of the answer.
     """
     text = "\n".join(contents)
-    opening = _FENCE.search(text)
+    opening = FENCE.search(text)
     if opening is None:
         return Seen("", None, None, text, text)
     fence = opening.group(1)
     end = text.rfind(f" {fence}>>>")
-    question = _piece(text, "QUESTION", fence) or ""
+    question = piece(text, "QUESTION", fence) or ""
     if fence in question:  # several turns, each opened by a line with the code
         question = re.sub(rf"<<TURN \d+ \w+ {fence}>>\n", "", question)
     frame = text[: opening.start()] + text[end:]
-    single = _piece(text, "ANSWER", fence)
+    single = piece(text, "ANSWER", fence)
     return Seen(
         question=question,
-        first=_piece(text, "ANSWER_A", fence),
-        second=_piece(text, "ANSWER_B", fence),
+        first=piece(text, "ANSWER_A", fence),
+        second=piece(text, "ANSWER_B", fence),
         frame=frame,
         text=text.replace(fence, ""),
         single=single,
-        sheet=None if single is None else sheet_of(frame, _piece(text, "KEY_POINTS", fence)),
+        sheet=None if single is None else sheet_of(frame, piece(text, "KEY_POINTS", fence)),
     )
 
 
-def _piece(text: str, name: str, fence: str) -> str | None:
+def piece(text: str, name: str, fence: str) -> str | None:
+    """What stands between the fences of that name; None when there are none."""
     opening = f"<<<{name} {fence}>>>\n"
     start = text.find(opening)
     if start < 0:

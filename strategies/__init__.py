@@ -30,6 +30,7 @@ from dikast.strategies.measured import (
     measured_weights,
 )
 from dikast.strategies.pairwise import OrderRule, Pairwise, order_of
+from dikast.strategies.preferences import PreferencesConfig
 from dikast.strategies.prompts import (
     PromptTemplate,
     TemplateLoader,
@@ -130,6 +131,7 @@ __all__ = [
     "OrderRule",
     "Pairwise",
     "PairwiseConfig",
+    "PreferencesConfig",
     "PromptTemplate",
     "Rates",
     "RatingsReader",

@@ -18,6 +18,7 @@ from dikast.strategies.cascade import Doubt
 from dikast.strategies.forecast import Counts, Forecast
 from dikast.strategies.loaders import Loaders
 from dikast.strategies.node import Node
+from dikast.strategies.preferences.strategy import PreferencesConfig, preference_calls
 from dikast.strategies.sesse.config import SesseConfig
 from dikast.strategies.sesse.config import calls_of as sesse_calls
 from dikast.strategies.tree import (
@@ -127,6 +128,8 @@ def _own_calls(config: Node, load: Loaders | None) -> tuple[int, int]:
     load = load or Loaders()
     if isinstance(config, SesseConfig):
         return sesse_calls(config, load.library(config.library))
+    if isinstance(config, PreferencesConfig):
+        return preference_calls(config, load.profile(config.profile))
     return config.calls()
 
 

@@ -17,6 +17,7 @@ from dikast.strategies.length_guard import length_guard
 from dikast.strategies.loaders import Loaders
 from dikast.strategies.names import nearest
 from dikast.strategies.pairwise import Pairwise
+from dikast.strategies.preferences.strategy import PreferencesConfig, build_preferences
 from dikast.strategies.prompts import PromptTemplate, TemplateLoader
 from dikast.strategies.repeat import Repeat, repeat
 from dikast.strategies.score import ScoreConfig, build_score
@@ -89,6 +90,14 @@ class _Maker:
                 library_loader=self._load.library,
                 strong=self._judge(config.strong_judge) if config.strong_judge else None,
             )
+        if isinstance(config, PreferencesConfig):
+            return build_preferences(
+                config,
+                self._judge(config.judge),
+                seed=self._seed,
+                template_loader=self._load.template,
+                profile_loader=self._load.profile,
+            )
         if isinstance(config, SwapConfig):
             return self._swap(config)
         if isinstance(config, CommitteeConfig):
@@ -133,9 +142,10 @@ class _Maker:
             raise ConfigError(
                 "strategy: score judges each answer by itself; a swap changes nothing"
             )
-        if isinstance(config.inner, SwapConfig):
+        if isinstance(config.inner, SwapConfig | PreferencesConfig):
             raise ConfigError(
-                "strategy: a swap inside a swap judges nothing new; remove one of them"
+                f"strategy: a {config.inner.__struct_config__.tag} inside a swap judges nothing "
+                "new; remove one of them"
             )
         return swap(self.make(config.inner))
 

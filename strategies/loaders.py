@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from dikast.strategies.calibration_file import CalibrationLoader, load_calibration
 from dikast.strategies.measured import WeightsLoader, load_weights
+from dikast.strategies.preferences.profile import ProfileLoader, load_profile
 from dikast.strategies.prompts import TemplateLoader, load_template
 from dikast.strategies.rubric import RubricLoader, load_rubric
 from dikast.strategies.sesse.config import LibraryLoader
@@ -26,3 +27,4 @@ class Loaders:
     calibration: CalibrationLoader = load_calibration
     weights: WeightsLoader = load_weights
     library: LibraryLoader = load_library
+    profile: ProfileLoader = load_profile

@@ -17,6 +17,7 @@ from dikast.strategies.measured import WeightsLoader, weighed
 from dikast.strategies.names import explain, nearest
 from dikast.strategies.node import Node
 from dikast.strategies.pairwise import DecideBy, OrderRule
+from dikast.strategies.preferences.strategy import PreferencesConfig
 from dikast.strategies.score import ScoreConfig
 from dikast.strategies.sesse.config import SesseConfig
 
@@ -219,6 +220,7 @@ StrategyConfig = Union[  # noqa: UP007
     CalibratedConfig,
     LengthGuardConfig,
     SesseConfig,
+    PreferencesConfig,
 ]
 
 KINDS = tuple(str(each.__struct_config__.tag) for each in get_args(StrategyConfig))
