@@ -17,10 +17,10 @@ class FanoutSink:
     """Writes every outcome to every sink, one after the other.
 
     Args:
-        sinks: where to; the first is served first.
-        broken: "stop": the error is raised, after all others have been served; "drop": the broken
-            sink gets nothing more and the rest go on, as long as one is left. One policy for all,
-            or one for each sink.
+        sinks: where to; the first is served first, the last has only what all others have.
+        broken: "stop": the error is raised, and the sinks after it do not get that outcome; "drop":
+            the broken sink gets nothing more and the rest go on, as long as one is left. One policy
+            for all, or one for each sink.
         on_drop: told of each sink that was dropped, with its error.
     """
 
@@ -45,13 +45,11 @@ class FanoutSink:
         Raises:
             SinkError: one broke under "stop", or none is left under "drop".
         """
-        errors: list[tuple[Sink, SinkError]] = []
         for sink in list(self._sinks):
             try:
                 await sink.write(outcome)
             except SinkError as error:
-                errors.append((sink, error))
-        self._settle(errors)
+                self._settle([(sink, error)])
 
     async def flush(self) -> None:
         """Flush all. Raises `SinkError` as `write` does."""
@@ -93,6 +91,8 @@ class FanoutSink:
             if any(sink is each for each in self._stops):
                 raise error
         for sink, error in errors:
+            if not any(sink is each for each in self._sinks):
+                continue  # another write has met the same break
             self._sinks.remove(sink)
             self.dropped.append((sink, error))
             if self._on_drop is not None:

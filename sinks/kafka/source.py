@@ -351,8 +351,8 @@ class KafkaSource:
         return total
 
     async def _is_over(self) -> bool:
-        """True when the group has done all that was in the topic when this run began."""
-        if self._ready or self.positions.open_rows():
+        """True when what was in the topic at the start is read here or done elsewhere."""
+        if self._ready:
             return False
         if any(each not in self._at_end for each in self._all if self.positions.owns(each)):
             return False
