@@ -307,7 +307,10 @@ class Deliverer:
 
     def _end(self, consumer: Consumer, topic: str, partition: int) -> int:
         place = TopicPartition(topic, partition)
-        return consumer.get_watermark_offsets(place, timeout=self._address.ask_s)[1]
+        ask_s = self._address.ask_s
+        return patiently(
+            self._address, lambda: consumer.get_watermark_offsets(place, timeout=ask_s)
+        )[1]
 
     def _read_back(self) -> set[int]:
         """The numbers of our records that are in the topics above what was confirmed."""
