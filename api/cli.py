@@ -14,6 +14,7 @@ from collections.abc import Coroutine, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from dikast.cli_audit import add_audit
 from dikast.cli_reports import add_reports
 from dikast.commands.rank_args import add_rank
 
@@ -58,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_simulate(commands, shared)
     _add_convert(commands, shared)
     add_reports(commands, shared, _command)
+    add_audit(_command(commands, "audit", shared, "set people's labels beside the judge's"), shared)
     add_rank(_command(commands, "rank", shared, "rank models by their battles, with doubt"))
     return parser
 
