@@ -17,6 +17,7 @@ from dikast.analysis import kappa
 from dikast.analysis.audit_checks import Check, checks_of
 from dikast.analysis.audit_people import Annotator, annotators_of
 from dikast.analysis.audit_rows import LabelEntry, latest
+from dikast.analysis.audit_sample import error_chance
 from dikast.analysis.counting import TIE_RULES, Counting, Mask, Number, Options, hits_by_rule, wide
 from dikast.analysis.intervals import Floats, Ints, share_interval
 from dikast.analysis.kappa import summed
@@ -157,12 +158,13 @@ def _design(
 
 
 def _confidence(path: str, ratings: Ratings) -> Floats:
-    """(pairs,) what the outcomes say of their own certainty, NaN where nothing."""
+    """(pairs,) how likely each outcome is right by its own signs, NaN where it has none."""
     found = array("d", [np.nan]) * len(ratings)
     for row in read_outcomes(path):
         pair = ratings.find(row.id)
-        if pair is not None and row.confidence is not None and np.isnan(found[pair]):
-            found[pair] = row.confidence
+        doubt = error_chance(row, clip=False) if row.missing is None else None
+        if pair is not None and doubt is not None and np.isnan(found[pair]):
+            found[pair] = 1 - doubt
     return np.array(found, dtype=np.float64)
 
 
@@ -419,10 +421,11 @@ def _notes(audit: Audit, seen: Mask, judged: Mask) -> tuple[str, ...]:
             "the labels carry no inclusion probability: every pair is taken to have had the same "
             "chance to be labelled; if that is not so, all numbers are biased"
         )
-    sizes = [each for each in audit.stratum_pairs if each is not None]
-    if sizes and len(sizes) == len(audit.stratum_pairs) and sum(sizes) < pairs:
+    sizes = [size for code, size in enumerate(audit.stratum_pairs) if code in audit.stratum[seen]]
+    known = [size for size in sizes if size is not None]
+    if len(known) == len(sizes) and sum(known) < pairs:
         notes.append(
-            f"{pairs - sum(sizes):,} pairs are in strata without a label; no number speaks for them"
+            f"{pairs - sum(known):,} pairs are in strata without a label; no number speaks for them"
         )
     if not ratings.clustered:
         notes.append(

@@ -22,6 +22,7 @@ By = Literal["winner", "category", "confidence"]
 _BANDS: Final = (0.6, 0.8, 0.95)
 _BAND_NAMES: Final = ("below 0.6", "0.6 to 0.8", "0.8 to 0.95", "0.95 up")
 _EACH_MIN: Final = 2  # fewer labels than two tell nothing about a stratum's spread
+_EACH_MEAN: Final = 5  # more strata than n / 5 would leave nothing to give by size
 _POOLED: Final = "other"
 _ERROR_MIN, _ERROR_MAX, _ERROR_UNKNOWN = 0.05, 0.5, 0.25
 
@@ -73,7 +74,7 @@ def draw(path: str, n: int, how: How, *, seed: int, by: Sequence[By] = ()) -> Sa
         path: an outcome file.
         n: how many; all of them where there are not more.
         how: "uniform": every pair alike; "stratified": strata by `by`, in proportion to their
-            size, at least two of each; "uncertainty": strata by winner and confidence, in
+            size, at least two of each, the smallest strata pooled where there are more than n / 5; "uncertainty": strata by winner and confidence, in
             proportion to size times sqrt(p (1 - p)) where p is the chance of an error that the
             confidence leaves (Neyman's allocation).
         seed: decides which.
@@ -181,7 +182,7 @@ def _scan(path: str, fields: Sequence[By]) -> _Frame:
             sizes.append(0)
             weights.append(0.0)
         sizes[code] += 1
-        known = _error_chance(row)
+        known = error_chance(row)
         unsure += known is not None
         p = _ERROR_UNKNOWN if known is None else known
         weights[code] += (p * (1 - p)) ** 0.5
@@ -203,9 +204,9 @@ def _taken(
 
 
 def _pooled(frame: _Frame, n: int) -> list[str]:
-    """The stratum of every code: the smallest are pooled until each can have two of the sample."""
+    """The stratum of every code: the smallest are pooled until five of the sample fall on each."""
     names = list(frame.names)
-    room = max(1, n // _EACH_MIN)
+    room = max(1, n // _EACH_MEAN)
     if len(names) <= room:
         return names
     by_size = sorted(range(len(names)), key=lambda code: (frame.sizes[code], names[code]))
@@ -224,14 +225,14 @@ def _stratum(row: OutcomeRow, fields: Sequence[By]) -> str:
 
 
 def _band(row: OutcomeRow) -> str:
-    p = _error_chance(row, clip=False)
+    p = error_chance(row, clip=False)
     if p is None:
         return "unknown"
     at = sum(1 - p >= bound for bound in _BANDS)
     return _BAND_NAMES[at]
 
 
-def _error_chance(row: OutcomeRow, *, clip: bool = True) -> float | None:
+def error_chance(row: OutcomeRow, *, clip: bool = True) -> float | None:
     """The chance of an error that an outcome's own doubt suggests; None where it shows none.
 
     Two orders that disagree are a coin's toss. Confidence is agreement of votes and no

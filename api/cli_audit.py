@@ -107,6 +107,8 @@ def _add_report(command: argparse.ArgumentParser) -> None:
         help="name of the judge's model in the ranking; by default the judge's name",
     )
     add_label_rule(command)
+    # Two annotators who differ are news here: the pair must not drop out.
+    command.set_defaults(label_rule="plurality")
     add_tie_rule(command)
     add_cluster_and_intervals(command)
     add_shape(command)

@@ -64,7 +64,7 @@ def _overview(report: "Report") -> Table:
         ("pairs with a verdict", counted(report.pairs)),
         ("labelled by people", counted(report.labelled)),
         ("votes", counted(report.votes)),
-        ("drawn and not labelled", counted(report.unlabelled)),
+        ("drawn and without a label", counted(report.unlabelled)),
         ("skipped by an annotator", counted(report.skipped)),
         ("chance to be drawn", f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"),
         ("effective number of labels", f"{report.effective_n:.1f}"),
@@ -115,7 +115,6 @@ def _strata(report: "Report") -> Table:
         f"By stratum (tie rule {report.tie_rule})",
         ("stratum", "pairs", "drawn", "labelled", "agreement"),
         rows,
-        ("strata without a label are not listed",),
     )
 
 
@@ -165,7 +164,7 @@ def _corrected(report: "Report") -> Table:
         (
             "corrected: prediction-powered, the judge on all pairs moved by how far people differ "
             "from it on the sample; lambda: the weight that the judge was given",
-            "win rates: a tie counts half; accuracy is predicted by the judge's confidence",
+            "win rates: a tie counts half; accuracy is predicted by confidence and agreement of orders",
             *notes,
         ),
     )

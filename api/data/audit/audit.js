@@ -72,6 +72,7 @@ function only(id) {
   const working = id === "item";
   $("bar-bottom").hidden = !working;
   $("keys-box").hidden = !working;
+  $("leave").hidden = !(working || id === "done");
   $("progress").hidden = !(working || id === "done");
 }
 
@@ -270,5 +271,11 @@ $("review").addEventListener("click", () => exclusively(() => show(state.item ? 
 for (const each of document.querySelectorAll("[data-language]")) {
   each.addEventListener("click", () => speak(each.dataset.language));
 }
+$("leave").addEventListener("click", () => {
+  sessionStorage.removeItem(NAME);
+  location.reload();
+});
 document.addEventListener("keydown", onKey);
+// A new address in an open tab only changes the fragment.
+window.addEventListener("hashchange", () => location.reload());
 begin();
