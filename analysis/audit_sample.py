@@ -74,9 +74,10 @@ def draw(path: str, n: int, how: How, *, seed: int, by: Sequence[By] = ()) -> Sa
         path: an outcome file.
         n: how many; all of them where there are not more.
         how: "uniform": every pair alike; "stratified": strata by `by`, in proportion to their
-            size, at least two of each, the smallest strata pooled where there are more than n / 5; "uncertainty": strata by winner and confidence, in
-            proportion to size times sqrt(p (1 - p)) where p is the chance of an error that the
-            confidence leaves (Neyman's allocation).
+            size, at least two of each, the smallest pooled where there are more than n / 5;
+            "uncertainty": strata by winner and confidence, in proportion to size times
+            sqrt(p (1 - p)) where p is the chance of an error that the confidence leaves
+            (Neyman's allocation).
         seed: decides which.
         by: fields of the strata; winner, category and confidence by default.
 

@@ -227,6 +227,6 @@ def _alike(
     share = finite((value - low) / (high - low))
     if share is None:
         return None
-    found = wilson(share * effective, effective, level)
+    found = wilson(min(1.0, max(0.0, share)) * effective, effective, level)
     scale = high - low
     return Interval(low + scale * found.low, low + scale * found.high, level, "wilson over prompts")

@@ -8,6 +8,7 @@ decision is acknowledged when the device has it. Knows no HTTP.
 
 import asyncio
 import random
+import threading
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,7 +55,7 @@ class Book:
 
     Args:
         path: where `file` is.
-        file: opened for appending and locked by the caller; closed by `aclose`.
+        file: opened for appending and locked by the caller; closed by `close`.
 
     Raises:
         InputError: what is there already are no labels.
@@ -63,7 +64,7 @@ class Book:
     def __init__(self, path: Path, file: LabelFile) -> None:
         self.path = path
         self._file = file
-        self._turn = asyncio.Lock()
+        self._turn = threading.Lock()
         self._encode = msgspec.json.Encoder().encode
         whole = path.read_bytes() if path.is_file() else b""
         self._size_bytes = whole.rfind(b"\n") + 1
@@ -79,8 +80,12 @@ class Book:
             SinkError: it could not be written; nothing of it is in the file.
         """
         line = self._encode(entry) + b"\n"
-        async with self._turn:
-            await asyncio.to_thread(self._write, line)
+        await asyncio.to_thread(self._write_alone, line)
+
+    def _write_alone(self, line: bytes) -> None:
+        # A lock of threads: a caller that goes away does not end the write that is under way.
+        with self._turn:
+            self._write(line)
 
     def _write(self, line: bytes) -> None:
         rest = memoryview(line)
@@ -93,9 +98,9 @@ class Book:
             raise SinkError(f"{self.path}: the label was not saved: {error.strerror}") from error
         self._size_bytes += len(line)
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Close the file after the write that is under way."""
-        async with self._turn:
+        with self._turn:
             self._file.close()
 
     def __repr__(self) -> str:

@@ -164,7 +164,7 @@ def _corrected(report: "Report") -> Table:
         (
             "corrected: prediction-powered, the judge on all pairs moved by how far people differ "
             "from it on the sample; lambda: the weight that the judge was given",
-            "win rates: a tie counts half; accuracy is predicted by confidence and agreement of orders",
+            "win rates: a tie counts half; accuracy is predicted by the judge's confidence",
             *notes,
         ),
     )

@@ -35,7 +35,7 @@ async def run(args: argparse.Namespace) -> int:
         )  # fmt: skip
         return await _serve(args, desk, book, token)
     finally:
-        await book.aclose()
+        book.close()
 
 
 async def _serve(args: argparse.Namespace, desk: Desk, book: Book, token: str | None) -> int:
