@@ -8,7 +8,7 @@ it is counted with its reason.
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,8 +31,6 @@ from dikast.analysis.prediction_powered import (
 from dikast.analysis.ratings import CODE, NONE, Ratings, Run
 from dikast.analysis.rows import LabelRow, read_outcomes
 from dikast.engine.errors import InputError
-
-_MODELS_MAX: Final = 40
 
 
 class StratumReport(msgspec.Struct, frozen=True):
@@ -383,7 +381,7 @@ def _win_rates(
         for code, name in enumerate(names)
     ]
     rates.sort(key=lambda each: -1.0 if each.rate.value is None else each.rate.value, reverse=True)
-    return tuple(rates[:_MODELS_MAX])
+    return tuple(rates)
 
 
 def _passes(

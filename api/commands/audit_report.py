@@ -19,7 +19,7 @@ from dikast.tables import Cell, Measure, Share, Table
 if TYPE_CHECKING:
     from dikast.analysis.audit import Report
 
-_STRATA_SHOWN = 40
+_ROWS_SHOWN = 40
 
 
 async def run(args: argparse.Namespace) -> int:
@@ -107,22 +107,26 @@ def _agreement(report: "Report") -> Table:
 
 
 def _strata(report: "Report") -> Table:
+    further = len(report.strata) - _ROWS_SHOWN
     rows = tuple(
         (each.name, each.pairs, each.drawn, each.labelled, share(each.agreement))
-        for each in report.strata[:_STRATA_SHOWN]
+        for each in report.strata[:_ROWS_SHOWN]
     )
     return Table(
         f"By stratum (tie rule {report.tie_rule})",
         ("stratum", "pairs", "drawn", "labelled", "agreement"),
         rows,
+        (f"{further:,} further strata are not shown; --json has all",) if further > 0 else (),
     )
 
 
 def _corrected(report: "Report") -> Table:
     rows: list[tuple[Cell, ...]] = []
     named = [("accuracy, three-way", report.accuracy)]
-    named += [(f"win rate of {each.name}", each.rate) for each in report.win_rates]
-    notes: list[str] = []
+    rates = report.win_rates
+    named += [(f"win rate of {each.name}", each.rate) for each in rates[:_ROWS_SHOWN]]
+    further = len(rates) - _ROWS_SHOWN
+    notes = [f"{further:,} further models are not shown; --json has all"] if further > 0 else []
     for number, (name, rate) in enumerate(named):
         judge = None if number == 0 else Share(rate.predicted, rate.predicted_interval)
         rows.append(
