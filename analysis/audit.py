@@ -14,14 +14,14 @@ import msgspec
 import numpy as np
 
 from dikast.analysis import kappa
-from dikast.analysis.audit_checks import Check, checks_of
+from dikast.analysis.audit_checks import AgainstPeople, Check, checks_of
 from dikast.analysis.audit_people import Annotator, annotators_of
 from dikast.analysis.audit_rows import LabelEntry, latest
 from dikast.analysis.audit_sample import error_chance
 from dikast.analysis.counting import TIE_RULES, Counting, Mask, Number, Options, hits_by_rule, wide
 from dikast.analysis.intervals import Floats, Ints, share_interval
 from dikast.analysis.kappa import summed
-from dikast.analysis.people import People, WithVotes, among_people, with_votes
+from dikast.analysis.people import People, among_people
 from dikast.analysis.prediction_powered import (
     Corrected,
     PassRate,
@@ -77,7 +77,7 @@ class Report(msgspec.Struct, frozen=True):
     strata: tuple[StratumReport, ...]
     annotators: tuple[Annotator, ...]
     people: People | None
-    with_votes: tuple[WithVotes, ...]
+    against_people: AgainstPeople | None
     accuracy: Corrected
     win_rates: tuple[Rate, ...]
     pass_rate: PassRate
@@ -203,8 +203,7 @@ def report(
     sample = _Sample(count, said[seen], truth[seen], weights[seen], count.clusters[seen])
     agreement = {rule: sample.agreement(rule) for rule in TIE_RULES}
     people = among_people(ratings, count, ratings.truth(options.label_rule))
-    codes = run.results(len(ratings))
-    votes = with_votes(ratings, [(run.name, codes, judged)], count)
+    against = _against_people(ratings, count, said, seen, weights)
     value = agreement[options.tie_rule].value
     return Report(
         run=run.name,
@@ -229,15 +228,14 @@ def report(
         strata=_strata(audit, count, said, truth, seen, options),
         annotators=annotators_of(audit.entries, options.level),
         people=people if people.pairs_with_two_votes else None,
-        with_votes=votes,
+        against_people=against,
         accuracy=_accuracy(audit, said, truth, seen, judged, chance, count),
         win_rates=_win_rates(audit, said, judged, chance, count),
         pass_rate=_passes(said, truth, seen, judged, chance, count),
         checks=checks_of(
             agreement[options.tie_rule],
             sample.over_constant(),
-            people if people.pairs_with_two_votes else None,
-            votes[0].agreement if votes else None,
+            against,
             min_agreement,
             ranking,
             {*run.judges, *judges},
@@ -298,6 +296,26 @@ def _share(count: Counting, hits: Floats, weights: Floats, clusters: Ints) -> Nu
         sums[:, 0], sums[:, 1], seed=options.seed, draws=options.draws, level=options.level
     )
     return Number(len(hits), float(sums[:, 0].sum() / sums[:, 1].sum()), interval)
+
+
+def _against_people(
+    ratings: Ratings, count: Counting, said: Ints, seen: Mask, weights: Floats
+) -> AgainstPeople | None:
+    """On pairs with two votes or more: the judge and a person, two people, and the difference."""
+    votes = ratings.people.counts(len(ratings))
+    total = votes.sum(axis=1)
+    both = seen & (total > 1)
+    if not np.any(both):
+        return None
+    kept, n, w = votes[both], total[both], weights[both]
+    judge = kept[np.arange(len(kept)), said[both]] / n
+    people = (kept * (kept - 1)).sum(axis=1) / (n * (n - 1))
+    rows, clusters = np.column_stack([judge * w, people * w, w]), count.clusters[both]
+    return AgainstPeople(
+        _share(count, judge, w, clusters),
+        _share(count, people, w, clusters),
+        count.estimate(rows, lambda sums: (sums[:, 0] - sums[:, 1]) / sums[:, 2], clusters),
+    )
 
 
 def _answered(audit: Audit, seen: Mask) -> Floats:

@@ -11,7 +11,6 @@ from typing import Literal
 import msgspec
 
 from dikast.analysis.counting import Number
-from dikast.analysis.people import People
 
 Result = Literal["yes", "no", "not shown", "not known"]
 _NAMES_SHOWN = 5
@@ -25,11 +24,19 @@ class Check(msgspec.Struct, frozen=True):
     why: str
 
 
+class AgainstPeople(msgspec.Struct, frozen=True):
+    """Weighted agreement of the judge with a person, of two people, and the first minus the
+    second, all on the pairs that two people or more have labelled."""
+
+    judge: Number
+    people: Number
+    difference: Number
+
+
 def checks_of(
     agreement: Number,
     over_constant: Number,
-    people: People | None,
-    with_votes: Number | None,
+    against: AgainstPeople | None,
     bar: float | None,
     ranking: Mapping[str, tuple[float, float, float]] | None,
     judges: set[str],
@@ -40,8 +47,7 @@ def checks_of(
     Args:
         agreement: weighted agreement with the labels.
         over_constant: how far it is above always saying the commonest label.
-        people: agreement of people among themselves.
-        with_votes: the judge's agreement with single votes, comparable to that of two people.
+        against: the judge's agreement with a person beside that of two people.
         bar: the least agreement asked for.
         ranking: rating, low and high by model.
         judges: names that the judge or its model goes by.
@@ -50,7 +56,7 @@ def checks_of(
     return (
         _bar(agreement, bar),
         _chance(over_constant),
-        _people(people, with_votes),
+        _people(against),
         _rank(ranking, judges, models),
     )
 
@@ -75,21 +81,19 @@ def _chance(over: Number) -> Check:
     return Check(question, "yes" if low > 0 else "no" if high <= 0 else "not shown", why)
 
 
-def _people(people: People | None, judge: Number | None) -> Check:
+def _people(against: AgainstPeople | None) -> Check:
     question = "it agrees with a person as often as two people agree"
-    if people is None or judge is None or judge.value is None:
+    if against is None:
         return Check(question, "not known", "no pair was labelled by two people")
-    two = people.comparisons
-    if two.value is None or two.interval is None or judge.interval is None:
+    judge, people, gap = against.judge.value, against.people.value, against.difference
+    if judge is None or people is None or gap.interval is None or gap.value is None:
         return Check(question, "not known", "there are too few labels for an interval")
+    low, high = gap.interval.low, gap.interval.high
     why = (
-        f"judge and person {judge.value:.1%} [{judge.interval.low:.1%}, {judge.interval.high:.1%}]"
-        f", two people {two.value:.1%} [{two.interval.low:.1%}, {two.interval.high:.1%}]"
+        f"{judge:.1%}, two people {people:.1%}, difference {gap.value:+.1%} "
+        f"[{low:+.1%}, {high:+.1%}] on {gap.n:,} pairs"
     )
-    if judge.value >= two.value:
-        return Check(question, "yes", why)
-    apart = judge.interval.high < two.interval.low
-    return Check(question, "no" if apart else "not shown", why)
+    return Check(question, "yes" if low >= 0 else "no" if high < 0 else "not shown", why)
 
 
 def _rank(

@@ -1,17 +1,20 @@
 """Which outcomes people should look at: a seeded sample with known inclusion probabilities.
 
-After a run, before the labelling page. The outcome file is read twice in bounded memory: once to
-count the strata, once to take the drawn places out of them. Every design is a stratified simple
+After a run, before the labelling page. The outcome file is read twice, with some thirty bytes for
+each pair: once to count the strata, once to take those drawn. Drawn are the pairs of a stratum
+whose ids have the smallest digests under the seed, so the order of lines, which differs from run
+to run, does not matter. Every design is a stratified simple
 random sample without replacement, so a pair's probability is exactly n_h / N_h of its stratum
 (Cochran 1977, Sampling Techniques, chapter 5). Pairs without a verdict are not drawn; they are
 counted.
 """
 
+import hashlib
 import heapq
-import random
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final, Literal, NamedTuple
 
 from dikast.analysis.rows import OutcomeRow, read_outcomes
@@ -24,6 +27,7 @@ _BAND_NAMES: Final = ("below 0.6", "0.6 to 0.8", "0.8 to 0.95", "0.95 up")
 _EACH_MIN: Final = 2  # fewer labels than two tell nothing about a stratum's spread
 _EACH_MEAN: Final = 5  # more strata than n / 5 would leave nothing to give by size
 _POOLED: Final = "other"
+_WEIGHT_UNIT: Final = 1_000_000
 _ERROR_MIN, _ERROR_MAX, _ERROR_UNKNOWN = 0.05, 0.5, 0.25
 
 
@@ -46,7 +50,7 @@ class Stratum(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What was drawn, in the order of the file, and what from. `missing` counts the pairs without
+    """What was drawn, in random order, and what from. `missing` counts the pairs without
     a verdict by reason; `unsure` says how many outcomes carry a sign of doubt at all."""
 
     drawn: list[Drawn]
@@ -57,11 +61,19 @@ class Sample(NamedTuple):
     unsure: int
 
 
+class _Group:
+    """Outcomes of one stratum before pooling: a digest of each, and their weight.
+
+    Weights are whole numbers, so that their sum does not depend on the order of the lines.
+    """
+
+    def __init__(self) -> None:
+        self.digests = array("Q")
+        self.weight = 0
+
+
 class _Frame(NamedTuple):
-    codes: "array[int]"
-    names: list[str]
-    sizes: list[int]
-    weights: list[float]
+    groups: dict[str, _Group]
     repeated: int
     missing: dict[str, int]
     unsure: int
@@ -92,28 +104,34 @@ def draw(path: str, n: int, how: How, *, seed: int, by: Sequence[By] = ()) -> Sa
         fields = by or ("winner", "category", "confidence")
     elif how == "uncertainty":
         fields = ("winner", "confidence")
-    frame = _scan(path, fields)
-    stratum_of = _pooled(frame, n)
-    names = list(dict.fromkeys(stratum_of))
-    place = {name: at for at, name in enumerate(names)}
-    sizes, weights = [0] * len(names), [0.0] * len(names)
-    for code, name in enumerate(stratum_of):
-        sizes[place[name]] += frame.sizes[code]
-        weights[place[name]] += (
-            frame.weights[code] if how == "uncertainty" else float(frame.sizes[code])
-        )
-    taken = allocate(sizes, weights, n)
-    rng = random.Random(seed)
-    chosen = [set(rng.sample(range(size), count)) for size, count in zip(sizes, taken, strict=True)]
-    codes = array("L", (place[stratum_of[code]] for code in frame.codes))
-    drawn = [
-        Drawn(row.id, row.category, names[code], taken[code] / sizes[code], sizes[code])
-        for row, code in _taken(path, codes, chosen)
+    frame = _scan(path, fields, str(seed).encode())
+    pooled = _pooled(frame.groups, n)
+    strata = sorted(set(pooled.values()))
+    members = {
+        name: [group for each, group in sorted(frame.groups.items()) if pooled[each] == name]
+        for name in strata
+    }
+    sizes = [sum(len(group.digests) for group in members[name]) for name in strata]
+    weights = [
+        float(sum(group.weight for group in members[name])) if how == "uncertainty" else float(size)
+        for name, size in zip(strata, sizes, strict=True)
     ]
+    taken = dict(zip(strata, allocate(sizes, weights, n), strict=True))
+    limits = {
+        name: heapq.nsmallest(taken[name], chain.from_iterable(g.digests for g in members[name]))
+        for name in strata
+    }
+    chosen = {digest: name for name, digests in limits.items() for digest in digests}
+    size_of = dict(zip(strata, sizes, strict=True))
+    found = {
+        digest: Drawn(row.id, row.category, name, taken[name] / size_of[name], size_of[name])
+        for row, digest in _digested(path, str(seed).encode())
+        if (name := chosen.get(digest)) is not None
+    }
     return Sample(
-        drawn,
-        [Stratum(*each) for each in zip(names, sizes, taken, strict=True)],
-        len(frame.codes),
+        [found[digest] for digest in sorted(found)],
+        [Stratum(name, size_of[name], taken[name]) for name in strata],
+        sum(sizes),
         frame.repeated,
         frame.missing,
         frame.unsure,
@@ -162,11 +180,8 @@ def _verdicts(path: str) -> Iterator[OutcomeRow | tuple[str, str]]:
             yield row
 
 
-def _scan(path: str, fields: Sequence[By]) -> _Frame:
-    names: dict[str, int] = {}
-    codes = array("L")
-    sizes: list[int] = []
-    weights: list[float] = []
+def _scan(path: str, fields: Sequence[By], key: bytes) -> _Frame:
+    groups: dict[str, _Group] = {}
     without: dict[str, str] = {}
     repeated = unsure = 0
     for row in _verdicts(path):
@@ -177,43 +192,37 @@ def _scan(path: str, fields: Sequence[By]) -> _Frame:
             else:
                 repeated += 1
             continue
-        without.pop(row.id, None)
-        code = names.setdefault(_stratum(row, fields), len(names))
-        if code == len(sizes):
-            sizes.append(0)
-            weights.append(0.0)
-        sizes[code] += 1
         known = error_chance(row)
         unsure += known is not None
         p = _ERROR_UNKNOWN if known is None else known
-        weights[code] += (p * (1 - p)) ** 0.5
-        codes.append(code)
+        group = groups.setdefault(_stratum(row, fields), _Group())
+        group.digests.append(_digest(row.id, key))
+        group.weight += round((p * (1 - p)) ** 0.5 * _WEIGHT_UNIT)
+        without.pop(row.id, None)
     missing = dict(sorted(Counter(without.values()).items()))
-    return _Frame(codes, list(names), sizes, weights, repeated, missing, unsure)
+    return _Frame(groups, repeated, missing, unsure)
 
 
-def _taken(
-    path: str, codes: "array[int]", chosen: Sequence[set[int]]
-) -> Iterator[tuple[OutcomeRow, int]]:
-    """The rows at the chosen places of every stratum, in the order of the file."""
-    met = [0] * len(chosen)
-    rows = (row for row in _verdicts(path) if not isinstance(row, tuple))
-    for row, code in zip(rows, codes, strict=False):
-        if met[code] in chosen[code]:
-            yield row, code
-        met[code] += 1
+def _digested(path: str, key: bytes) -> Iterator[tuple[OutcomeRow, int]]:
+    for row in _verdicts(path):
+        if not isinstance(row, tuple):
+            yield row, _digest(row.id, key)
 
 
-def _pooled(frame: _Frame, n: int) -> list[str]:
-    """The stratum of every code: the smallest are pooled until five of the sample fall on each."""
-    names = list(frame.names)
+def _digest(id: str, key: bytes) -> int:
+    """A number as good as random for who does not know the seed, the same in every file."""
+    data = id.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8, key=key).digest(), "little")
+
+
+def _pooled(groups: dict[str, _Group], n: int) -> dict[str, str]:
+    """The stratum of every group: the smallest are pooled until five of the sample fall on each."""
     room = max(1, n // _EACH_MEAN)
-    if len(names) <= room:
-        return names
-    by_size = sorted(range(len(names)), key=lambda code: (frame.sizes[code], names[code]))
-    for code in by_size[: len(names) - room + 1]:
-        names[code] = _POOLED
-    return names
+    if len(groups) <= room:
+        return {name: name for name in groups}
+    by_size = sorted(groups, key=lambda name: (len(groups[name].digests), name))
+    small = set(by_size[: len(groups) - room + 1])
+    return {name: _POOLED if name in small else name for name in groups}
 
 
 def _stratum(row: OutcomeRow, fields: Sequence[By]) -> str:

@@ -123,7 +123,7 @@ def test_unanswered_and_split_pairs_are_counted(cli: Cli, tmp_path: Path) -> Non
     for row in ana[:5]:
         row.pop("label")
         row["skipped"] = True
-    bo = labelled(tmp_path, sample, lambda row: "B" if row["id"].endswith("1") else "A", "bo")
+    bo = labelled(tmp_path, sample, lambda row: "B" if int(row["id"][1:]) % 3 == 0 else "A", "bo")
     rows = [*ana, *bo[5:30], {**ana[20], "pair_id": "stranger"}, {**ana[20], "pair_id": "u"}]
     labels = write_rows(tmp_path / "labels.jsonl", rows)
     report = cli("audit", "report", run, labels, "--json", "--label-rule", "majority").summary
@@ -239,3 +239,31 @@ def test_an_interrupt_ends_serving_well(tmp_path: Path) -> None:
     _, err = process.communicate(timeout=20)
     assert process.returncode == 0
     assert "0 decisions of 0 annotators" in err
+
+
+def test_a_judge_is_measured_by_what_two_people_manage(cli: Cli, tmp_path: Path) -> None:
+    """Two people agree on four pairs in five; a judge that is always with one of them is not
+    below them, and one that is with nobody on every third pair is."""
+    run, sample = drawn(cli, tmp_path, "-n", 200)
+    said = {row["id"]: row.get("winner") for row in rows_of(run)}
+    number = {row["id"]: int(row["id"][1:]) for row in rows_of(sample)}
+
+    def other(row: dict[str, Any]) -> str:
+        return "tie" if number[row["id"]] % 5 == 0 else str(said[row["id"]])
+
+    def wrong(row: dict[str, Any]) -> str:
+        return "tie" if number[row["id"]] % 3 == 0 else str(said[row["id"]])
+
+    def answer(first: Any, second: Any) -> dict[str, Any]:
+        rows = labelled(tmp_path, sample, first) + labelled(tmp_path, sample, second, "bo")
+        labels = write_rows(tmp_path / "labels.jsonl", rows)
+        found: dict[str, Any] = cli("audit", "report", run, labels, "--json").summary
+        return found
+
+    close = answer(lambda row: said[row["id"]], other)
+    assert close["checks"][2]["result"] == "yes"
+    assert close["against_people"]["people"]["value"] == pytest.approx(0.8)
+    assert close["against_people"]["judge"]["value"] == pytest.approx(0.9)
+    far = answer(wrong, wrong)
+    assert far["checks"][2]["result"] == "no"
+    assert far["against_people"]["people"]["value"] == pytest.approx(1.0)

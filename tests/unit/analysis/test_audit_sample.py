@@ -53,6 +53,15 @@ def test_a_seed_decides_and_nothing_else(tmp_path: Path) -> None:
     assert ids(draw(path, 30, "uniform", seed=1)) != ids(draw(path, 30, "uniform", seed=2))
 
 
+@pytest.mark.parametrize("how", ["uniform", "stratified", "uncertainty"])
+def test_the_order_of_lines_does_not_matter(tmp_path: Path, how: Any) -> None:
+    rows = mixed()
+    one = draw(run_of(tmp_path, rows), 47, how, seed=1)
+    two = draw(run_of(tmp_path, rows[::-1]), 47, how, seed=1)
+    assert one == two
+    assert ids(one) != sorted(ids(one))
+
+
 def test_every_pair_is_drawn_as_often_as_it_says(tmp_path: Path) -> None:
     path = run_of(tmp_path, mixed(60))
     met: Counter[str] = Counter()
