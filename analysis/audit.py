@@ -184,7 +184,7 @@ def report(
         judges: models behind the judge, besides the names in the votes.
 
     Raises:
-        InputError: no labelled pair has a verdict.
+        InputError: no labelled pair has a verdict, or the labels are of several samples.
     """
     ratings, run = audit.ratings, audit.run
     said, truth = wide(run.results(len(ratings))), wide(ratings.truth(options.label_rule))
@@ -196,6 +196,7 @@ def report(
             f"{options.label_rule} gives; are these labels of this run?",
             file=run.path,
         )
+    _one_sample(audit, seen, int(np.count_nonzero(judged)))
     chance = _answered(audit, seen)
     count = Counting(ratings.clusters, options)
     weights = np.where(seen, 1 / np.where(seen, chance, 1.0), 0.0)
@@ -334,6 +335,25 @@ def _unlabelled(audit: Audit, seen: Mask) -> int:
     return max(0, drawn - int(np.count_nonzero(seen))) if drawn else 0
 
 
+def _covered(audit: Audit, seen: Mask) -> int | None:
+    """How many pairs the strata with a label have; None where the labels do not say."""
+    codes = {int(code) for code in audit.stratum[seen]}
+    sizes = [audit.stratum_pairs[code] for code in codes]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def _one_sample(audit: Audit, seen: Mask, pairs: int) -> None:
+    covered = _covered(audit, seen)
+    if covered is not None and covered > pairs:
+        raise InputError(
+            f"the strata of the labels hold {covered:,} pairs and the run has {pairs:,} with a "
+            "verdict: these are labels of several samples, or of another run; report on one "
+            "sample at a time",
+            file=audit.run.path,
+        )
+
+
 def _kish(weights: Floats) -> float:
     return float(weights.sum() ** 2 / (weights @ weights))
 
@@ -437,11 +457,11 @@ def _notes(audit: Audit, seen: Mask, judged: Mask) -> tuple[str, ...]:
             "the labels carry no inclusion probability: every pair is taken to have had the same "
             "chance to be labelled; if that is not so, all numbers are biased"
         )
-    sizes = [size for code, size in enumerate(audit.stratum_pairs) if code in audit.stratum[seen]]
-    known = [size for size in sizes if size is not None]
-    if len(known) == len(sizes) and sum(known) < pairs:
+    covered = _covered(audit, seen)
+    if covered is not None and covered < pairs:
         notes.append(
-            f"{pairs - sum(known):,} pairs are in strata without a label; no number speaks for them"
+            f"{pairs - covered:,} pairs are in strata without a label, or were judged after the "
+            "sample was drawn; no number speaks for them"
         )
     if not ratings.clustered:
         notes.append(

@@ -267,3 +267,23 @@ def test_a_judge_is_measured_by_what_two_people_manage(cli: Cli, tmp_path: Path)
     far = answer(wrong, wrong)
     assert far["checks"][2]["result"] == "no"
     assert far["against_people"]["people"]["value"] == pytest.approx(1.0)
+
+
+def test_labels_of_two_samples_are_not_mixed(cli: Cli, tmp_path: Path) -> None:
+    run, sample = drawn(cli, tmp_path, "-n", 40, "--how", "uniform")
+    other = tmp_path / "other.jsonl"
+    pairs = tmp_path / "pairs.jsonl"
+    assert cli("audit", "sample", run, "--pairs", pairs, "-o", other, "--seed", 5).code == 0
+    rows = labelled(tmp_path, sample) + labelled(tmp_path, other)
+    ran = cli("audit", "report", run, write_rows(tmp_path / "labels.jsonl", rows))
+    assert ran.code == 2
+    assert "one sample at a time" in ran.err
+
+
+def test_pairs_judged_after_the_draw_are_said(cli: Cli, tmp_path: Path) -> None:
+    run, sample = drawn(cli, tmp_path, "-n", 40, "--how", "uniform")
+    labels = write_rows(tmp_path / "labels.jsonl", labelled(tmp_path, sample))
+    with run.open("a") as file:
+        file.writelines(json.dumps(outcome(f"late{k}", "B")) + "\n" for k in range(7))
+    report = cli("audit", "report", run, labels, "--json").summary
+    assert any(note.startswith("7 pairs are in strata without") for note in report["notes"])
