@@ -273,7 +273,9 @@ def test_labels_of_two_samples_are_not_mixed(cli: Cli, tmp_path: Path) -> None:
     run, sample = drawn(cli, tmp_path, "-n", 40, "--how", "uniform")
     other = tmp_path / "other.jsonl"
     pairs = tmp_path / "pairs.jsonl"
-    assert cli("audit", "sample", run, "--pairs", pairs, "-o", other, "--seed", 5).code == 0
+    assert (
+        cli("audit", "sample", run, "--pairs", pairs, "-o", other, "-n", 60, "--seed", 5).code == 0
+    )
     rows = labelled(tmp_path, sample) + labelled(tmp_path, other)
     ran = cli("audit", "report", run, write_rows(tmp_path / "labels.jsonl", rows))
     assert ran.code == 2
