@@ -97,6 +97,8 @@ def test_agreement_is_weighted_back_to_all_pairs(cli: Cli, tmp_path: Path) -> No
     new, old = report["win_rates"]
     assert (new["name"], old["name"]) == ("new", "old")
     assert new["rate"]["predicted"] == pytest.approx(truth)
+    assert old["rate"]["predicted"] == pytest.approx(1 - truth)
+    assert old["rate"]["value"] == pytest.approx(0.0)
     assert new["rate"]["value"] == pytest.approx(1.0)
     assert "alike" in new["rate"]["why"]
     assert report["missing"] == {"undecided: unparsed": 1, "failed: timeout": 1}
@@ -138,6 +140,23 @@ def test_unanswered_and_split_pairs_are_counted(cli: Cli, tmp_path: Path) -> Non
     assert f"{split} labelled pairs have votes but no label" in notes
     assert report["people"]["comparisons"]["n"] == 25
     assert report["people"]["comparisons"]["value"] == pytest.approx(1 - split / 25)
+
+
+def test_who_does_not_answer_does_not_tilt_the_totals(cli: Cli, tmp_path: Path) -> None:
+    """Most items of one stratum are skipped: the answers left there stand for all of it."""
+    run, sample = drawn(cli, tmp_path, "-n", 80, "--by", "winner")
+    said = {row["id"]: row.get("winner") for row in rows_of(run)}
+    rows = labelled(tmp_path, sample)
+    doubtful = [row for row in rows if said[row["pair_id"]] == "B"]
+    for row in doubtful[2:]:
+        row.pop("label")
+        row["skipped"] = True
+    labels = write_rows(tmp_path / "labels.jsonl", rows)
+    report = cli("audit", "report", run, labels, "--json").summary
+    truth = sum(winner == "A" for winner in said.values()) / 200
+    assert report["labelled"] == 80 - len(doubtful) + 2
+    assert report["agreement"]["three-way"]["value"] == pytest.approx(truth)
+    assert report["pass_rate"]["apparent"] == pytest.approx(truth)
 
 
 def test_annotators_are_held_against_themselves(cli: Cli, tmp_path: Path) -> None:
