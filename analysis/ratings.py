@@ -150,7 +150,7 @@ class Run:
         if missing is not None:
             self.missing[missing] += 1
         else:
-            self.bases[row.basis or "single"] += 1
+            self.bases[row.basis or ("single" if row.winner else "scored")] += 1
             self._take_scores(pair, row.scores)
         if row.kind != "failed":  # half of its votes are not there
             for vote in row.votes:

@@ -9,7 +9,7 @@ counted is decided by the caller.
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -20,7 +20,7 @@ from dikast.engine.lines import Flaw, Item, read_items
 from dikast.engine.model import Winner
 
 _ROW_BYTES_MAX: Final = 64 << 20
-_KINDS: Final = frozenset({"verdict", "undecided", "failed"})
+_KINDS: Final = frozenset({"verdict", "scored", "undecided", "failed"})
 _PAIR_NAMES: Final = ("pair_id", "id")
 _ANNOTATOR_NAMES: Final = ("annotator", "worker", "rater", "judge")
 _LABEL_NAMES: Final = ("label", "winner", "verdict", "preference")
@@ -37,6 +37,14 @@ class VoteRow(msgspec.Struct, frozen=True, gc=False):
     confidence: float | None = None
 
 
+class MarksRow(msgspec.Struct, frozen=True, gc=False):
+    """The marks of a vote that statistics need; see `dikast.engine.model.Marks`."""
+
+    majority_share: float = 1.0
+    margin: float = 1.0
+    spared: int = 0
+
+
 class OutcomeRow(msgspec.Struct, frozen=True):
     """The fields of an outcome that statistics need; `kind` says which of the others are there."""
 
@@ -49,6 +57,8 @@ class OutcomeRow(msgspec.Struct, frozen=True):
     reason: str | None = None
     scores: dict[str, float] = {}
     votes: tuple[VoteRow, ...] = ()
+    marks: MarksRow | None = None
+    raw_confidence: float | None = None
     strategy: str = ""
     spec: str = ""
     simulated: bool = False
@@ -62,10 +72,16 @@ class OutcomeRow(msgspec.Struct, frozen=True):
 
     @property
     def missing(self) -> str | None:
-        """Why there is no verdict: "undecided: unparsed", "failed: timeout"; None if there is."""
-        if self.kind == "verdict":
+        """Why there is no verdict: "undecided: unparsed", "failed: timeout"; None if there is, and
+        for a single answer that was scored."""
+        if self.kind in ("verdict", "scored"):
             return None
+        if self.kind == "scored":
+            return "scored: a single answer"
         return f"{self.kind}: {self.why or self.reason or 'no reason given'}"
+
+
+Row = TypeVar("Row", bound=OutcomeRow)
 
 
 class LabelRow(NamedTuple):
@@ -83,7 +99,16 @@ def read_outcomes(path: str | Path) -> Iterator[OutcomeRow]:
     Raises:
         InputError: it cannot be read, or a line is not an outcome.
     """
-    decode = msgspec.json.Decoder(OutcomeRow).decode
+    return read_as(path, OutcomeRow)
+
+
+def read_as(path: str | Path, kind: type[Row]) -> Iterator[Row]:
+    """As `read_outcomes`, with the further fields that `kind` names.
+
+    Raises:
+        InputError: it cannot be read, or a line is not an outcome.
+    """
+    decode = msgspec.json.Decoder(kind).decode
     for item in _items(path):
         assert isinstance(item.raw, bytes)
         try:

@@ -7,13 +7,14 @@
     |-- ProviderError(kind)   one judge call failed; classified once, at the edge
     |-- StoreError            the call store cannot be read or written
     |-- SinkError             an outcome cannot be written
+    |-- HandedBack            the row belongs to another worker now; its outcome is not written here
     `-- RunStopped(reason)    the whole run must stop; what is open stays "not run"
 
 Knows nothing of the rest of the package. Provider code raises `ProviderError` with
 `raise ... from`; the gateway alone decides whether to try again.
 """
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 ErrorKind = Literal[
     "rate",  # 429: too fast. Spends no attempt.
@@ -30,7 +31,9 @@ ErrorKind = Literal[
 ]
 ERROR_KINDS: frozenset[str] = frozenset(get_args(ErrorKind))
 
-StopReason = Literal["budget", "quota", "auth", "limit", "interrupted", "sink", "store", "dead"]
+StopReason = Literal[
+    "budget", "quota", "auth", "limit", "interrupted", "sink", "store", "dead", "gate"
+]
 
 
 class DikastError(Exception):
@@ -89,6 +92,9 @@ class ProviderError(DikastError):
         retry_after_s: seconds the provider asked to wait, if it said so.
         reused_connection: the connection was taken from the pool and was already dead, so the
             request was never processed: it may be sent again at once.
+
+    `votes` and `parts` are records of `engine.model`: what the other members of a vote said, or
+    the other order of a swap, so that a failed outcome still shows what was paid for.
     """
 
     def __init__(
@@ -106,7 +112,23 @@ class ProviderError(DikastError):
         self.retry_after_s = retry_after_s
         self.reused_connection = reused_connection
         self.attempts = 1
+        self.votes: tuple[Any, ...] = ()
+        self.parts: tuple[Any, ...] = ()
         super().__init__(f"{kind}: {message}")
+
+    def beside(self, votes: tuple[Any, ...], parts: tuple[Any, ...]) -> "ProviderError":
+        """The same error with what was said beside it; a copy, as pairs may share an error."""
+        if not votes and not parts:
+            return self
+        copy = ProviderError(
+            self.kind,
+            self.message,
+            status=self.status,
+            retry_after_s=self.retry_after_s,
+            reused_connection=self.reused_connection,
+        )
+        copy.attempts, copy.votes, copy.parts = self.attempts, votes, parts
+        return copy
 
 
 class StoreError(DikastError):
@@ -115,6 +137,13 @@ class StoreError(DikastError):
 
 class SinkError(DikastError):
     """An outcome cannot be written; the run stops and is resumable."""
+
+
+class HandedBack(DikastError):  # noqa: N818 - it is a fact, not a defect
+    """The row was given to another worker of its group while it was judged here.
+
+    Raised by a sink instead of writing: the other worker writes it. The row stays "not run" here.
+    """
 
 
 class RunStopped(DikastError):  # noqa: N818 - it is a decision, not a defect

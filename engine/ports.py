@@ -5,12 +5,12 @@ Observer looks on, a Clock tells the time. None of them has more than three meth
 user can write one in a screen of code.
 """
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from dikast.engine.errors import ProviderError
 from dikast.engine.events import Event
-from dikast.engine.model import Call, Completion, Outcome, Pair, Record, Row
+from dikast.engine.model import Call, Completion, Item, Outcome, Pair, Record, Row
 
 
 class Clock(Protocol):
@@ -45,6 +45,18 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class StreamSource(Source, Protocol):
+    """A source that hands a row out again until it is told that the row is done.
+
+    Ids may come again (after a crash, from another worker), so they are not refused as used.
+    """
+
+    def skipped(self, row: Row) -> None:
+        """An earlier run has done this row: it will have no outcome."""
+        ...
+
+
 class Ask(Protocol):
     """The gateway as a strategy sees it: one call in, one completion out."""
 
@@ -75,6 +87,19 @@ class Strategy(Protocol):
         ...
 
 
+@runtime_checkable
+class ItemStrategy(Protocol):
+    """What a `Strategy` has besides, where it also judges single answers."""
+
+    def takes_items(self) -> bool:
+        """Whether it does; a combinator does where everything inside it does."""
+        ...
+
+    async def judge_item(self, item: Item, ask: Ask) -> Outcome:
+        """Score one answer: a `Scored`, or why there is none; raises as `Strategy.judge` does."""
+        ...
+
+
 class Provider(Protocol):
     """One model API. One attempt a call: no retry, no sleeping, no pacing."""
 
@@ -88,6 +113,27 @@ class Provider(Protocol):
 
     async def aclose(self) -> None:
         """Close connections; may be called twice."""
+        ...
+
+
+class Embedder(Protocol):
+    """Texts to vectors, for what groups texts by meaning (the library of `sesse`)."""
+
+    @property
+    def name(self) -> str:
+        """`name@revision`: two embedders of one name give one text one vector."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """A vector of length 1 for each text, in their order; the same text, the same vector.
+
+        Raises:
+            ProviderError: the texts could not be embedded.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections and models; may be called twice."""
         ...
 
 

@@ -5,30 +5,32 @@ knows a provider, a sink, a file format of pairs, or the time.
 """
 
 from dikast.strategies.aggregate import RULES, Rule
+from dikast.strategies.calibrated import Calibrated, calibrated
+from dikast.strategies.calibration_file import Calibration, load_calibration
 from dikast.strategies.cascade import DOUBTS, Cascade, Doubt, cascade
 from dikast.strategies.committee import Committee, Member, committee
-from dikast.strategies.counting import calls_range
+from dikast.strategies.counting import (
+    ASSUMED,
+    Calls,
+    Rates,
+    calls_of,
+    calls_range,
+    rows_of,
+)
+from dikast.strategies.counting import Row as CallsRow
 from dikast.strategies.early_stop import EarlyStop, early_stop
-from dikast.strategies.factory import (
-    AUTO,
-    KINDS,
-    MANY,
-    PRESETS,
-    CascadeConfig,
-    CommitteeConfig,
-    EarlyStopConfig,
-    MemberConfig,
-    PairwiseConfig,
-    RepeatConfig,
-    StrategyConfig,
-    SwapConfig,
-    build,
-    judges_of,
-    parse_strategy,
-    preset,
-    templates_of,
+from dikast.strategies.factory import build
+from dikast.strategies.length_guard import LengthGuarded, length_guard
+from dikast.strategies.loaders import Loaders
+from dikast.strategies.measured import (
+    MeasuredMember,
+    MeasuredWeights,
+    WeightsLoader,
+    load_weights,
+    measured_weights,
 )
 from dikast.strategies.pairwise import OrderRule, Pairwise, order_of
+from dikast.strategies.preferences import PreferencesConfig
 from dikast.strategies.prompts import (
     PromptTemplate,
     TemplateLoader,
@@ -59,6 +61,9 @@ from dikast.strategies.rubric import (
 )
 from dikast.strategies.score import Score, ScoreConfig
 from dikast.strategies.score_prompt import ScorePrompt, score_record
+from dikast.strategies.sesse.config import SesseConfig
+from dikast.strategies.sesse.library import Library, load_library
+from dikast.strategies.sesse.strategy import Sesse
 from dikast.strategies.structured import (
     Answered,
     StructuredReader,
@@ -66,8 +71,31 @@ from dikast.strategies.structured import (
     json_schema,
 )
 from dikast.strategies.swap import Swap, swap
+from dikast.strategies.tree import (
+    AUTO,
+    KINDS,
+    MANY,
+    PRESETS,
+    CalibratedConfig,
+    CascadeConfig,
+    CommitteeConfig,
+    EarlyStopConfig,
+    LengthGuardConfig,
+    MemberConfig,
+    PairwiseConfig,
+    RepeatConfig,
+    StrategyConfig,
+    SwapConfig,
+    judges_of,
+    nodes_of,
+    parse_strategy,
+    preset,
+    templates_of,
+)
+from dikast.strategies.weighing import with_weights
 
 __all__ = [
+    "ASSUMED",
     "AUTO",
     "DOUBTS",
     "KINDS",
@@ -76,6 +104,11 @@ __all__ = [
     "RULES",
     "Answered",
     "Band",
+    "Calibrated",
+    "CalibratedConfig",
+    "Calibration",
+    "Calls",
+    "CallsRow",
     "Cascade",
     "CascadeConfig",
     "Committee",
@@ -85,14 +118,22 @@ __all__ = [
     "EarlyStop",
     "EarlyStopConfig",
     "JsonReader",
+    "LengthGuardConfig",
+    "LengthGuarded",
     "LetterReader",
+    "Library",
+    "Loaders",
     "MarkerReader",
+    "MeasuredMember",
+    "MeasuredWeights",
     "Member",
     "MemberConfig",
     "OrderRule",
     "Pairwise",
     "PairwiseConfig",
+    "PreferencesConfig",
     "PromptTemplate",
+    "Rates",
     "RatingsReader",
     "Read",
     "Reader",
@@ -106,12 +147,17 @@ __all__ = [
     "Score",
     "ScoreConfig",
     "ScorePrompt",
+    "Sesse",
+    "SesseConfig",
     "StrategyConfig",
     "StructuredReader",
     "Swap",
     "SwapConfig",
     "TemplateLoader",
+    "WeightsLoader",
     "build",
+    "calibrated",
+    "calls_of",
     "calls_range",
     "cascade",
     "committee",
@@ -120,17 +166,25 @@ __all__ = [
     "format_instruction",
     "json_schema",
     "judges_of",
+    "length_guard",
+    "load_calibration",
+    "load_library",
     "load_rubric",
     "load_template",
+    "load_weights",
+    "measured_weights",
+    "nodes_of",
     "order_of",
     "parse_rubric",
     "parse_strategy",
     "parse_template",
     "preset",
     "repeat",
+    "rows_of",
     "score_record",
     "shipped_rubrics",
     "shipped_templates",
     "swap",
     "templates_of",
+    "with_weights",
 ]

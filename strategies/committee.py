@@ -12,11 +12,12 @@ from typing import Any, cast
 import msgspec
 
 from dikast.engine.errors import ConfigError
-from dikast.engine.model import Outcome, Pair, Record
+from dikast.engine.model import Item, Outcome, Pair, Record, Subject
 from dikast.engine.ports import Ask, Strategy
 from dikast.strategies.aggregate import Rule, Rules
-from dikast.strategies.ballot import Seat, conclude, take
+from dikast.strategies.ballot import Seat, conclude, conclude_item, take
 from dikast.strategies.families import same_family
+from dikast.strategies.subjects import takes_items
 
 VERSION = "1"
 
@@ -37,7 +38,13 @@ class Member(Record, frozen=True):
 class Committee:
     """Puts every pair to several members; see `committee`."""
 
-    def __init__(self, members: Sequence[Member], rules: Rules, exclude_own_family: bool) -> None:
+    def __init__(
+        self,
+        members: Sequence[Member],
+        rules: Rules,
+        exclude_own_family: bool,
+        measured: str | None = None,
+    ) -> None:
         if not members:
             raise ConfigError("committee: at least one member is needed")
         rules.check("committee", len(members))
@@ -45,7 +52,8 @@ class Committee:
         self._members = tuple(members)
         self._rules = rules
         self._exclude = exclude_own_family
-        names = _distinct([each.name or judges_named(each.strategy.spec()) for each in members])
+        self._measured = measured
+        names = distinct([each.name or judges_named(each.strategy.spec()) for each in members])
         self._seats = tuple(
             Seat(name=name or each.strategy.name, strategy=each.strategy, weight=each.weight)
             for name, each in zip(names, members, strict=True)
@@ -77,17 +85,18 @@ class Committee:
             "members": sorted(members, key=lambda each: json.dumps(each, sort_keys=True)),
             "rules": msgspec.to_builtins(self._rules),
             "exclude_own_family": self._exclude,
+            **({"weights": self._measured} if self._measured else {}),
         }
 
-    def seats(self, pair: Pair) -> tuple[Seat, ...]:
-        """Who votes on this pair: all but those of the family of one of its models."""
+    def seats(self, pair: Subject) -> tuple[Seat, ...]:
+        """Who votes on this pair or item: all but those of the family of one of its models."""
         if not self._exclude:
             return self._seats
+        models = (pair.model_a, pair.model_b) if isinstance(pair, Pair) else (pair.model,)
         return tuple(
             seat
             for seat, member in zip(self._seats, self._members, strict=True)
-            if not same_family(member.family, pair.model_a)
-            and not same_family(member.family, pair.model_b)
+            if not any(same_family(member.family, model) for model in models)
         )
 
     def names(self) -> list[str]:
@@ -113,6 +122,21 @@ class Committee:
         ballots = await take(seats, pair, ask)
         return conclude(pair, ballots, self._rules, excluded=len(self._seats) - len(seats))
 
+    def takes_items(self) -> bool:
+        """It does where all of its members do."""
+        return all(takes_items(each.strategy) for each in self._members)
+
+    async def judge_item(self, item: Item, ask: Ask) -> Outcome:
+        """Let all members score one answer; each dimension is combined by the rule.
+
+        Raises:
+            ProviderError: every member failed.
+            RunStopped: the run ends.
+        """
+        seats = self.seats(item)
+        ballots = await take(seats, item, ask)
+        return conclude_item(item, ballots, self._rules, excluded=len(self._seats) - len(seats))
+
     def __repr__(self) -> str:
         return f"Committee({list(self._members)!r}, {self._rules!r})"
 
@@ -125,6 +149,7 @@ def committee(
     *,
     trim: float = 0.2,
     band: float = 0.0,
+    measured: str | None = None,
 ) -> Committee:
     """Let several strategies vote on every pair.
 
@@ -137,13 +162,14 @@ def committee(
             where the pair names no models, or a member no family, nobody is excluded.
         trim: share cut off at each end by "trimmed_mean", 0 to below 0.5.
         band: how far from 0 a mean or median must be to be no tie, 0 to below 1.
+        measured: hash of the measurement that the weights come from; it becomes part of the spec.
 
     Raises:
         ConfigError: no member, or numbers that cannot work.
     """
     seated = [each if isinstance(each, Member) else Member(strategy=each) for each in members]
     rules = Rules(rule=rule, quorum=quorum, trim=trim, band=band)
-    return Committee(seated, rules, exclude_own_family)
+    return Committee(seated, rules, exclude_own_family, measured)
 
 
 def judges_named(spec: Mapping[str, Any]) -> str:
@@ -163,7 +189,7 @@ def judges_named(spec: Mapping[str, Any]) -> str:
     return "+".join(names)
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def distinct(names: Sequence[str]) -> list[str]:
     """The same names, numbered where one comes more than once."""
     count = Counter(names)
     seen: Counter[str] = Counter()

@@ -8,7 +8,7 @@ of a pair into one battle, because a pair judged twice is one piece of evidence 
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
@@ -91,11 +91,6 @@ class Battles:
     def count(self) -> int:
         """How many battles these rows are."""
         return round(float(self.weight.sum())) if self.split else len(self)
-
-    def before_judges(self, wanted: Sequence[bool]) -> "Battles":
-        """The battles before the judges that `wanted` marks; the others count as left out."""
-        kept = self.where(np.array(wanted, dtype=np.bool_)[self.judge], "before other judges")
-        return kept.compact()
 
     def by_judge(self) -> dict[str, "Battles"]:
         """The battles before each judge, with the models that it saw."""

@@ -6,7 +6,8 @@ themselves (`PairFacts`). Rows without a winner are counted by their reason and 
 """
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
 
@@ -85,6 +86,7 @@ class BattleReader:
         use: "winner" (verdicts), "label" (what people said), or "votes" (every judge's own).
         cluster: the field that names the prompt, dotted below meta; found by itself by default.
         group: the field to rank apart by, such as category; none by default.
+        judges: patterns of judges' names, `*` stands for anything; all judges by default.
         pairs: facts by pair id, where the rows do not say enough.
     """
 
@@ -95,6 +97,7 @@ class BattleReader:
         use: Use = "winner",
         cluster: str | None = None,
         group: str | None = None,
+        judges: Sequence[str] = (),
         pairs: Mapping[str, PairFacts] | None = None,
     ) -> None:
         self.log = log
@@ -103,6 +106,7 @@ class BattleReader:
         self._use = use
         self._cluster = cluster
         self._group = group
+        self._judges = judges
         self._pairs = pairs
         self._decode = msgspec.json.Decoder(_Row).decode
         self._decode_whole = msgspec.json.Decoder(dict[str, Any]).decode
@@ -163,6 +167,9 @@ class BattleReader:
         first = 0 if row.repeat is None else _whole_number(row.repeat, file, line)
         seen: dict[tuple[str, Order | None], int] = {}
         for judge, order, result in self._results(row, names, file, line):
+            if self._judges and not any(fnmatchcase(judge, each) for each in self._judges):
+                self.log.left_out["before other judges"] += 1
+                continue
             repeat = seen.get((judge, order), first)
             seen[judge, order] = repeat + 1
             self.log.clustered_by[source] += 1

@@ -23,6 +23,7 @@ from dikast.engine.errors import InputError
 from dikast.engine.model import Record
 
 _MODELS_MIN = 3
+_PERFECT = 1e-9  # of a perfect correlation no interval can be said
 _MODEL_COLUMNS = ("model", "item", "name")
 _RATING_COLUMNS = ("rating", "score", "elo")
 _LOW_COLUMNS = ("low", "lower")
@@ -235,7 +236,7 @@ def _same_order(x: Floats, y: Floats) -> float | None:
 def _interval(
     value: float | None, models: int, variance: float, lost: int, level: float
 ) -> Interval | None:
-    if value is None or models <= lost or abs(value) >= 1:
+    if value is None or models <= lost or abs(value) > 1 - _PERFECT:
         return None
     on_z = normal(math.atanh(value), math.sqrt(variance / (models - lost)), level)
     return Interval(math.tanh(on_z.low), math.tanh(on_z.high), level, "Fisher z over models")

@@ -6,15 +6,14 @@ and draws what comes back.
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dikast import status
 from dikast.engine.errors import ConfigError, InputError
-from dikast.engine.model import BadRow, Pair
+from dikast.engine.model import BadRow, Item, Pair
 from dikast.extras import needs
 from dikast.tables import As, render_report
 from dikast.wiring import open_source
@@ -123,10 +122,12 @@ async def _read(args: argparse.Namespace) -> tuple["Battles", list[str]]:
     facts, bad = await _facts(args)
     log = BattleLog(style_names(args.control))
     group = None if args.by == "judge" else args.by
-    reader = BattleReader(log, use=args.use, cluster=args.cluster, group=group, pairs=facts)
+    reader = BattleReader(
+        log, use=args.use, cluster=args.cluster, group=group, judges=args.judge, pairs=facts
+    )
     for path in args.battles:
         reader.read(path)
-    battles = _of_judges(args.judge, log.finish())
+    battles = log.finish()
     notes: list[str] = []
     if bad:
         notes.append(f"{bad:,} rows of the pairs could not be read and stand for nothing.")
@@ -139,17 +140,6 @@ async def _read(args: argparse.Namespace) -> tuple["Battles", list[str]]:
             f"{', '.join(both)}."
         )
     return battles, notes
-
-
-def _of_judges(patterns: Sequence[str], battles: "Battles") -> "Battles":
-    """The battles before the judges that were named; the others are counted as left out."""
-    if not patterns:
-        return battles
-    wanted = [any(fnmatchcase(name, each) for each in patterns) for name in battles.judges]
-    if not any(wanted):
-        known = ", ".join(battles.judges[:10]) or "no judge at all"
-        raise InputError(f"no judge is called {' or '.join(patterns)}; the input has {known}")
-    return battles.before_judges(wanted)
 
 
 async def _facts(args: argparse.Namespace) -> tuple["Mapping[str, PairFacts] | None", int]:
@@ -167,6 +157,8 @@ async def _facts(args: argparse.Namespace) -> tuple["Mapping[str, PairFacts] | N
                 if isinstance(row.item, BadRow):
                     bad += 1
                     continue
+                if isinstance(row.item, Item):
+                    continue  # a single answer is in no battle
                 pair = row.item
                 style = (
                     style_difference(pair.response_a, pair.response_b, args.control)

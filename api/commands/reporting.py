@@ -1,6 +1,7 @@
 """What the reports share: files to columns, options, numbers to cells, a report to text."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -79,7 +80,7 @@ def options_of(args: argparse.Namespace) -> "Options":
 
 def show(args: argparse.Namespace, report: Any, tables: Sequence[Table]) -> str:
     """The report in the shape that was asked for."""
-    colour = sys.stdout.isatty()
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     shape: As = "json" if args.json else "md" if args.md else "terminal"
     plain = msgspec.to_builtins(report) if args.json else {}
     return render_report(plain, tables, shape, colour=colour)

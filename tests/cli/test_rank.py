@@ -203,6 +203,7 @@ def test_the_pairs_tell_models_prompts_and_lengths(cli: Cli, tmp_path: Path) -> 
         (["--cluster", "meta.topic"], "line 1, field 'meta.topic': is absent"),
         (["--against", "none.csv"], "none.csv: cannot be read"),
         (["--use", "label"], "without a label"),
+        (["--judge", "nobody*"], "before other judges"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(

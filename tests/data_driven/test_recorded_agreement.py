@@ -8,6 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.cli.tools import Cli
@@ -173,6 +174,7 @@ def test_llmfao_agreement_equals_the_published(
 
 
 POSITION = [
+    ("MTBench", "mtbench_pb_repetition"), ("DevBench", "devbench_pb_repetition"),
     ("MTBench", "mtbench_pb__gemini-pro"), ("MTBench", "mtbench_pb__gpt-3.5-turbo-1106"),
     ("MTBench", "mtbench_pb__gpt-4-0613"), ("DevBench", "devbench_pb__claude-3-haiku-20240307"),
     ("DevBench", "devbench_pb__gemini-pro"), ("DevBench", "devbench_pb__gpt-3.5-turbo-0125"),
@@ -184,21 +186,80 @@ POSITION = [
 def test_position_figures_equal_the_published(
     cli: Cli, data: Path, reference: dict[str, Any], tmp_path: Path, bench: str, file: str
 ) -> None:
-    records = list(rows(data / "judge_outputs" / f"{file}.jsonl.gz"))
-    out = write(tmp_path / "out.jsonl", both_orders(records))
-    found = cli("bias", out, *DRAWS).summary["position"][0]
-    wanted = next(
-        row
+    groups: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in rows(data / "judge_outputs" / f"{file}.jsonl.gz"):
+        groups[row["judge"], row["repeat"]].append(row)
+    files = {
+        f"{judge}-{repeat}": write(
+            tmp_path / f"{judge}-{repeat}.jsonl",
+            both_orders([{**row, "judge": f"{judge}-{repeat}"} for row in mine]),
+        )
+        for (judge, repeat), mine in groups.items()
+    }
+    found = {
+        each["judge"]: each for each in cli("bias", *files.values(), *DRAWS).summary["position"]
+    }
+    expected = {
+        f"{row['judge']}-{row['repeat']}": row
         for row in reference["position_bias"]["rows"]
-        if (row["bench"], row["judge"], row["repeat"]) == (bench, records[0]["judge"], 0)
-    )
-    assert found["readable"] == wanted["pairs"]
-    assert (found["votes_asked"], found["votes_read"]) == (wanted["judgments"], wanted["extracted"])
-    assert 2 * found["consistent"] == wanted["consistent"]
-    assert found["leans_first"] == wanted["primacy_pairs"]
-    assert found["leans_second"] == wanted["recency_pairs"]
-    of_extracted = 100 * 2 * found["consistent"] / found["votes_read"]
-    assert round(of_extracted, 2) == wanted["consistency_of_extracted"]
+        if row["bench"] == bench
+    }
+    assert found.keys() == files.keys()
+    for name, each in found.items():
+        wanted = expected[name]
+        votes = (each["votes_asked"], each["votes_read"])
+        assert votes == (wanted["judgments"], wanted["extracted"])
+        assert each["readable"] == wanted["pairs"]
+        assert 2 * each["consistent"] == wanted["consistent"]
+        assert each["leans_first"] == wanted["primacy_pairs"]
+        assert each["leans_second"] == wanted["recency_pairs"]
+        of_extracted = 100 * 2 * each["consistent"] / each["votes_read"]
+        assert round(of_extracted, 2) == wanted["consistency_of_extracted"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["llmbar", "llmbar_case", "llmbar_human"])
+def test_llmbar_figures_of_both_orders_equal_the_published(
+    cli: Cli, data: Path, reference: dict[str, Any], tmp_path: Path, name: str
+) -> None:
+    """Accuracy, right in both, position agreement and kappa of the orders, wherever all is read;
+    of unread answers the published figures make wrong ones."""
+    pairs = by_id(data / "pairs" / f"{name}.jsonl.gz")
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for path in sorted((data / "judge_outputs").glob(f"{name}__*.jsonl.gz")):
+        for row in rows(path):
+            template = row["template"].removeprefix("llmbar/")
+            key = "|".join((row["judge"], template, pairs[row["pair_id"]]["subset"]))
+            groups[key].append({**row, "judge": key})
+    whole = {
+        key: mine
+        for key, mine in groups.items()
+        if all(row["verdict"] for row in mine)
+        and len(mine) == 2 * len({row["pair_id"] for row in mine})
+    }
+    expected = {
+        "|".join((each["judge"], each["template"], subset)): figures
+        for each in reference["llmbar"]["table"]
+        if each["set"] == name
+        for subset, figures in each["subsets"].items()
+    }
+    lines = [
+        msgspec.structs.replace(outcome, label=pairs[outcome.id]["label"], id=f"{at} {outcome.id}")
+        for at, mine in enumerate(whole.values())
+        for outcome in both_orders(mine)
+    ]
+    out = write(tmp_path / "out.jsonl", lines)
+    found = {each["judge"]: each for each in cli("bias", out, *DRAWS).summary["position"]}
+    compared = found.keys() & expected.keys()
+    assert len(compared) >= 10
+    for key in compared:
+        each, wanted = found[key], expected[key]
+        assert each["asked"] == wanted["n"]
+        assert percent(each["accuracy_mean"]) == wanted["acc_avg"]
+        assert percent(each["accuracy_both"]) == wanted["acc_both"]
+        assert percent(each["strict"]) == wanted["position_agreement"]
+        if each["kappa"]["value"] is not None:
+            assert each["kappa"]["value"] == pytest.approx(wanted["kappa_orders"], abs=1e-4)
 
 
 @pytest.mark.parametrize("bench", ["MTBench", "DevBench"])

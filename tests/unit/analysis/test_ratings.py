@@ -135,6 +135,14 @@ def test_scores_are_kept_by_dimension(tmp_path: Path) -> None:
     assert np.isnan(run.pair_scores("total", 2)[1])
 
 
+def test_scored_single_answers_have_scores_and_no_verdict(tmp_path: Path) -> None:
+    rows = [{"kind": "scored", "id": "i", "scores": {"total": 4.0, "style": 5.0}}]
+    run = ratings_of(tmp_path, rows).runs[0]
+    assert run.results(1).tolist() == [NONE]
+    assert run.missing == {}
+    assert run.pair_scores("style", 1).tolist() == [5.0]
+
+
 def test_a_files_name_is_short() -> None:
     assert stem("/a/b/run.jsonl.gz") == "run"
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,7 @@ def as_text(rows: list[dict[str, object]]) -> str:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress])
-def test_outcomes_are_read_plain_and_packed(tmp_path: Path, pack: object) -> None:
-    assert callable(pack)
+def test_outcomes_are_read_plain_and_packed(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     rows = list(read_outcomes(written(tmp_path / "out", pack(as_text(LINES).encode()))))
     assert [row.id for row in rows] == ["1", "2", "3"]
     assert [row.missing for row in rows] == [None, "undecided: unparsed", "failed: timeout"]

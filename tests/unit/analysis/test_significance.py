@@ -1,5 +1,7 @@
 """Paired tests and planning: equal to scipy and statsmodels, and right in simulation."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,19 +26,24 @@ from dikast.analysis.significance import (
 counts = st.integers(min_value=0, max_value=400)
 
 
+def theirs(table: list[list[int]], **how: Any) -> float:
+    result: Any = statsmodels_mcnemar(table, **how)
+    return float(result.pvalue)
+
+
 @given(b=counts, c=counts)
 def test_mcnemar_equals_statsmodels_and_scipy(b: int, c: int) -> None:
     found = mcnemar(b, c)
     table = [[10, b], [c, 10]]
-    exact = 1.0 if b + c == 0 else statsmodels_mcnemar(table, exact=True).pvalue
+    exact = 1.0 if b + c == 0 else theirs(table, exact=True)
     assert found.exact_p == pytest.approx(min(1.0, exact), abs=1e-12)
     if b + c == 0:
         assert found.chi2_p is None
         return
-    plain = statsmodels_mcnemar(table, exact=False, correction=False).pvalue
+    plain = theirs(table, exact=False, correction=False)
     assert found.chi2_p == pytest.approx(plain, abs=1e-12)
     if b != c:  # statsmodels corrects a difference of 0 to 1
-        corrected = statsmodels_mcnemar(table, exact=False, correction=True).pvalue
+        corrected = theirs(table, exact=False, correction=True)
         assert found.chi2_cc_p == pytest.approx(corrected, abs=1e-12)
     tail = stats.binom.cdf(min(b, c), b + c, 0.5)
     point = stats.binom.pmf(min(b, c), b + c, 0.5)
@@ -59,8 +66,8 @@ def test_no_difference_is_no_evidence() -> None:
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
 def test_holm_equals_statsmodels(n: int) -> None:
     ps = np.random.default_rng(n).random(n).round(2) ** 3  # some small, some alike
-    wanted = multipletests(ps, method="holm")[1].tolist()
-    assert holm(ps.tolist()) == pytest.approx(wanted, abs=1e-12)
+    adjusted: Any = multipletests(ps, method="holm")[1]
+    assert holm(ps.tolist()) == pytest.approx(adjusted.tolist(), abs=1e-12)
 
 
 def total_gap(one: Floats, two: Floats) -> float:

@@ -54,6 +54,14 @@ def test_the_correlations_are_those_of_scipy_with_ties() -> None:
     assert any("Without intervals" in note for note in found.notes)
 
 
+def test_of_a_perfect_correlation_no_interval_is_said() -> None:
+    many = [Place(str(k), float(k)) for k in range(9)]
+    found = compare_rankings(many, many)
+
+    assert found.kendall_tau_b == pytest.approx(1)
+    assert (found.kendall_interval, found.spearman_interval) == (None, None)
+
+
 def test_equal_ratings_have_no_correlation_and_that_is_said() -> None:
     found = compare_rankings([Place(name, 1.0) for name in "abc"], HERE)
 
