@@ -14,6 +14,7 @@ from collections.abc import Coroutine, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from dikast.cli_audit import add_audit
 from dikast.cli_reports import add_reports
 from dikast.commands import sesse_args
 from dikast.commands.gate_args import add_anchor_lane, add_anchors, add_injection
@@ -29,7 +30,8 @@ exit status:
   1    finished, and some pairs failed; the next run on the same output tries them again
   2    the input, the configuration or the key is wrong
   3    stopped by budget, quota, a dead endpoint or a full disk; the same command resumes
-  4    a gate failed: the anchors have moved, or planted instructions turn the judge
+  4    a gate failed: the anchors have moved, planted instructions turn the judge, or people
+       agree with it less than asked for
   130  interrupted; the same command resumes
   141  the reader of standard output went away
 """
@@ -66,6 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     sesse_args.add(commands, _command, shared, _Parser)
     add_preferences(commands, shared, _command)
     add_reports(commands, shared, _command)
+    add_audit(_command(commands, "audit", shared, "set people's labels beside the judge's"), shared)
     add_anchors(lambda name, help_: _command(commands, name, shared, help_), _add_choices, _Parser)
     add_rank(_command(commands, "rank", shared, "rank models by their battles, with doubt"))
     return parser
