@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from dikast import manifest as records
+from dikast import streams
 from dikast.engine.errors import SpecMismatchError
 from dikast.engine.ports import Clock
 from dikast.engine.run import RunReport
@@ -21,17 +22,17 @@ _DIFFERENCES_SHOWN = 3
 
 
 class Output:
-    """One JSONL output with its manifest; "-" is standard output, which has neither.
+    """One JSONL output with its manifest; standard output ("-") and a topic have no manifest.
 
     Args:
-        where: path of the output, or "-".
+        where: path of the output, the address of a topic, or "-".
         argv: the command line, recorded without secrets.
         clock: stamps the manifest.
     """
 
     def __init__(self, where: str, *, argv: Sequence[str] = (), clock: Clock) -> None:
         self.where = where
-        self.path = None if where == "-" else Path(where)
+        self.path = None if where == "-" or streams.is_kafka(where) else Path(where)
         self._argv = records.without_secrets(argv)
         self._clock = clock
         self._manifest: Manifest | None = None

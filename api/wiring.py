@@ -6,13 +6,13 @@ strategy, providers, a call store, sources and sinks. Judges nothing itself.
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from dikast import providers, sinks, strategies
+from dikast import providers, sinks, strategies, streams
 from dikast.config import (
     WORKERS_MAX,
     JudgeSettings,
@@ -25,9 +25,9 @@ from dikast.config import (
     read_provider,
 )
 from dikast.engine.clock import SystemClock
-from dikast.engine.errors import ConfigError, InputError, StoreError
+from dikast.engine.errors import ConfigError, InputError, SinkError, StoreError
 from dikast.engine.model import Judge, Pair, Row
-from dikast.engine.ports import CallStore, Clock, Observer, Sink
+from dikast.engine.ports import CallStore, Clock, Observer, Sink, Source
 from dikast.engine.run import Engine
 from dikast.engine.sources import FileSource
 from dikast.engine.store import open_store
@@ -35,11 +35,12 @@ from dikast.outputs import Output
 from dikast.presets import judge_table, shorthand
 from dikast.providers import BuiltProvider, ReplaySettings, SimulatedSettings, TruthTable
 from dikast.providers.simulate_server import SimulateServer, start
-from dikast.sinks import FanoutSink, JsonlSink, OutputScan
+from dikast.sinks import BrokenPolicy, FanoutSink, JsonlSink, OutputScan
 from dikast.strategies import Calibration, PromptTemplate, Rubric, StrategyConfig
 from dikast.toml_check import nearest, read_table
 
 STORE_NAME = "dikast-calls.sqlite"
+_OPTIONAL = "optional:"
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
@@ -348,37 +349,66 @@ def _check_budget(settings: Settings) -> None:
             )
 
 
-def store_path(settings: Settings, output: Path | None) -> str | Path | None:
-    """Where completions are kept: as told, beside the output, or nowhere."""
+def store_path(settings: Settings, output: Output) -> str | Path | None:
+    """Where completions are kept: as told, beside the output (a topic: here), or nowhere."""
     run = settings.run
     if run.no_store:
         return None
     if run.store is not None:
         return run.store if ":" in run.store else settings.base_dir / run.store
-    return None if output is None else output.parent / STORE_NAME
+    if output.path is None:
+        return STORE_NAME if streams.is_kafka(output.where) else None
+    return output.path.parent / STORE_NAME
 
 
-def open_source(paths: Sequence[str], form: str | None) -> FileSource:
-    """The source over the named files.
+def open_source(paths: Sequence[str], form: str | None) -> Source:
+    """The source over the named files, or over a topic.
 
     Raises:
         InputError: the format is not known.
+        ConfigError: a topic's address is wrong, or stands beside other inputs.
     """
+    if any(map(streams.is_kafka, paths)):
+        return streams.open_source(paths, form)
     return FileSource(paths, format=form or "auto")
 
 
-def open_sinks(output: Output, more: Sequence[str], *, resume: OutputScan | None) -> Sink:
+def open_sinks(
+    output: Output,
+    more: Sequence[str],
+    *,
+    resume: OutputScan | None,
+    source: Source,
+    clock: Clock,
+    on_drop: Callable[[Sink, SinkError], None] | None = None,
+) -> Sink:
     """The output's sink, and every further one beside it.
 
+    A further sink named `optional:URL` is dropped when it breaks (`on_drop` is told); any other
+    stops the run.
+
     Raises:
-        ConfigError: a kind of sink is not known.
+        ConfigError: a kind of sink is not known, or does not go with the source.
         SinkError: an output cannot be opened, or another run is writing it.
     """
-    first = JsonlSink(output.where, resume=resume, sync="close")
-    if not more:
-        return first
-    # A further sink that breaks must not stop the run silently either: the default is "stop".
-    return FanoutSink([first, *(sinks.build(each) for each in more)])
+    if streams.is_exactly_once(source):
+        return streams.open_transactional(output.where, more, source, clock=clock)
+    optional = [each.startswith(_OPTIONAL) for each in more]
+    beside = [_open_sink(each.removeprefix(_OPTIONAL), clock) for each in more]
+    # The output is the truth about what is done, so it gets an outcome after all others.
+    if streams.is_kafka(output.where):
+        last = streams.open_sink(output.where, clock=clock)
+    else:
+        last = JsonlSink(output.where, resume=resume, sync="close")
+    sink: Sink = last
+    if beside:
+        policies: list[BrokenPolicy] = ["drop" if each else "stop" for each in optional]
+        sink = FanoutSink([*beside, last], broken=[*policies, "stop"], on_drop=on_drop)
+    return streams.with_commits(sink, source)
+
+
+def _open_sink(where: str, clock: Clock) -> Sink:
+    return streams.open_sink(where, clock=clock) if streams.is_kafka(where) else sinks.build(where)
 
 
 async def start_server(
@@ -430,5 +460,5 @@ def check_output_name(where: str) -> None:
     Raises:
         InputError: it is one.
     """
-    if where != "-" and Path(where).is_dir():
+    if where != "-" and not streams.is_kafka(where) and Path(where).is_dir():
         raise InputError(f"{where}: is a folder; name a file for the outcomes")

@@ -45,6 +45,18 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class StreamSource(Source, Protocol):
+    """A source that hands a row out again until it is told that the row is done.
+
+    Ids may come again (after a crash, from another worker), so they are not refused as used.
+    """
+
+    def skipped(self, row: Row) -> None:
+        """An earlier run has done this row: it will have no outcome."""
+        ...
+
+
 class Ask(Protocol):
     """The gateway as a strategy sees it: one call in, one completion out."""
 

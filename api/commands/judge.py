@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from dikast import status, wiring
+from dikast import status, streams, wiring
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, DikastError, SinkError
@@ -24,6 +24,7 @@ from dikast.progress import Progress, ProgressWriter, duration
 from dikast.rows import count_rows
 from dikast.signals import on_signals
 from dikast.sinks import OutputScan
+from dikast.streams import TopicDone
 
 _MESSAGE_SHOWN = 200  # characters of a failure's message on the terminal
 
@@ -55,19 +56,31 @@ async def run(args: argparse.Namespace) -> int:
     source = wiring.open_source(args.pairs, args.format)
     progress = Progress(clock)
     log = LogObserver(build_logger(args.log_level, args.log_format), args.log_level)
-    store = wiring.store_path(settings, output.path)
+    store = wiring.store_path(settings, output)
     engine = wiring.build_engine(settings, store=store, observers=(progress, log), clock=clock)
     # Signals are caught from here on: what is opened below is also closed in order.
     async with engine, contextlib.AsyncExitStack() as stack:
         stack.enter_context(on_signals(_on_signal(args, engine, settings.run.drain_s)))
         if args.fresh and (kept := output.set_aside()) is not None:
             _say(args, f"kept the old output as {kept}")
-        resume = output.resume(engine.spec, engine.spec_tree)
+        resume: OutputScan | TopicDone | None
+        if streams.is_kafka(output.where):
+            resume = await streams.done_in(output.where, source, engine.spec)
+        else:
+            resume = output.resume(engine.spec, engine.spec_tree)
         if resume is not None:
             progress.already = resume.done
             _say(args, f"resuming {output.where}: {_resumed(resume)}")
         progress.total = count_rows(args.pairs, settings.run.limit)
-        sink = wiring.open_sinks(output, args.sink, resume=resume)
+        progress.lag = streams.lag_of(source)
+        sink = wiring.open_sinks(
+            output,
+            args.sink,
+            resume=resume if isinstance(resume, OutputScan) else None,
+            source=source,
+            clock=clock,
+            on_drop=functools.partial(_say_drop, args),
+        )
         stack.push_async_exit(functools.partial(_close, sink))
         report = await _account(args, settings, engine, output, source, sink, resume, progress)
     code = status.of_report(report)
@@ -89,7 +102,7 @@ async def _account(
     output: Output,
     source: Source,
     sink: Sink,
-    resume: OutputScan | None,
+    resume: OutputScan | TopicDone | None,
     progress: Progress,
 ) -> RunReport:
     """Run between the two writings of the manifest."""
@@ -171,13 +184,18 @@ async def _drawn(
         await asyncio.gather(drawing, return_exceptions=True)
 
 
-def _resumed(scan: OutputScan) -> str:
+def _resumed(scan: OutputScan | TopicDone) -> str:
     text = f"{scan.done:,} pairs are done"
     if scan.retry:
         text += f", {scan.retry:,} failed ones are tried again"
-    if scan.torn_bytes:
+    if isinstance(scan, OutputScan) and scan.torn_bytes:
         text += ", a torn last line is cut off"
     return text
+
+
+def _say_drop(args: argparse.Namespace, sink: Sink, error: SinkError) -> None:
+    name = getattr(sink, "name", type(sink).__name__)
+    _say(args, f"the optional sink {name} gets nothing more: {error}")
 
 
 def _say(args: argparse.Namespace, message: str) -> None:
