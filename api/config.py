@@ -5,6 +5,7 @@
     [templates]       further prompt files, by name
     [strategy]        the tree of how a pair is judged
     [run]             workers, seed, money, retries, store, shutdown
+    [input]           which column stands for which field, format, split
 
 Every field carries its unit and default; docs/configuration.md is rendered from here. Builds
 nothing: `dikast.wiring` does.
@@ -148,6 +149,17 @@ class RunSettings(Section, frozen=True):
     """Bounds of the retries, as a table `[run.retry]`."""
 
 
+class InputSettings(Section, frozen=True):
+    """How the input is read. What the command line says goes above it."""
+
+    format: str | None = None
+    """Name of a format (docs/formats.md); absent: recognised."""
+    split: str | None = None
+    """The part of a dataset that is wanted, such as "train"; absent: the only one."""
+    columns: dict[str, str] = {}
+    """Column of the input by field, such as `question = "prompt"`, as a table `[input.columns]`."""
+
+
 class ProviderEntry(Section, frozen=True):
     """One `[providers.NAME]` table: what its kind needs, and the limits of its key."""
 
@@ -164,11 +176,12 @@ class Settings(Section, frozen=True):
     """Prompt files by the name that a strategy gives as `template`; relative to this file."""
     strategy: StrategyConfig | None = None
     run: RunSettings = RunSettings()
+    input: InputSettings = InputSettings()
     base_dir: Path = Path()
     """Folder that relative paths in the configuration start from."""
 
 
-SECTIONS = ("providers", "judges", "templates", "strategy", "run")
+SECTIONS = ("providers", "judges", "templates", "strategy", "run", "input")
 
 
 def load_settings(path: Path) -> Settings:
@@ -211,6 +224,7 @@ def parse_settings(raw: Mapping[str, Any], base_dir: Path = Path()) -> Settings:
             read_union(raw["strategy"], StrategyConfig, "strategy") if "strategy" in raw else None
         ),
         run=read_table(_table(raw, "run"), RunSettings, "run"),
+        input=read_table(_table(raw, "input"), InputSettings, "input"),
         base_dir=base_dir,
     )
     check_names(settings)

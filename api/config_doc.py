@@ -15,6 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from dikast.config import (
+    InputSettings,
     JudgeSettings,
     LimitSettings,
     PriceSettings,
@@ -123,6 +124,7 @@ def sections() -> list[tuple[str, type[msgspec.Struct]]]:
     ]
     out.append(("`[run]`", RunSettings))
     out.append(("`[run.retry]`", RetrySettings))
+    out.append(("`[input]`", InputSettings))
     return out
 
 

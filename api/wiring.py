@@ -15,6 +15,7 @@ import msgspec
 from dikast import providers, sinks, strategies, streams
 from dikast.config import (
     WORKERS_MAX,
+    InputSettings,
     JudgeSettings,
     ProviderEntry,
     RunSettings,
@@ -25,6 +26,7 @@ from dikast.config import (
     read_provider,
 )
 from dikast.engine.clock import SystemClock
+from dikast.engine.columns import parse_columns
 from dikast.engine.errors import ConfigError, InputError, SinkError, StoreError
 from dikast.engine.model import Judge, Pair, Row
 from dikast.engine.ports import CallStore, Clock, Observer, Sink, Source
@@ -35,7 +37,14 @@ from dikast.outputs import Output
 from dikast.presets import judge_table, shorthand
 from dikast.providers import BuiltProvider, ReplaySettings, SimulatedSettings, TruthTable
 from dikast.providers.simulate_server import SimulateServer, start
-from dikast.sinks import BrokenPolicy, FanoutSink, JsonlSink, OutputScan
+from dikast.sinks import (
+    BrokenPolicy,
+    FanoutSink,
+    JsonlSink,
+    OutputScan,
+    ParquetSink,
+    is_table_name,
+)
 from dikast.strategies import Calibration, PromptTemplate, Rubric, StrategyConfig
 from dikast.toml_check import nearest, read_table
 
@@ -56,6 +65,9 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     store: str | None = None
     no_store: bool | None = None
+    format: str | None = None
+    split: str | None = None
+    columns: str | None = None
 
 
 def settle(choices: Choices) -> Settings:
@@ -71,7 +83,10 @@ def settle(choices: Choices) -> Settings:
         name, settings = _with_judge(text, settings)
         named.append(name)
     settings = msgspec.structs.replace(
-        settings, run=_with_run(settings.run, choices), strategy=_strategy(settings, choices, named)
+        settings,
+        run=_with_run(settings.run, choices),
+        strategy=_strategy(settings, choices, named),
+        input=with_input(settings.input, choices),
     )
     check_names(settings)
     return settings
@@ -149,6 +164,20 @@ def _strategy(settings: Settings, choices: Choices, named: Sequence[str]) -> Str
             "--strategy committee or cascade, or write a [strategy]"
         )
     return strategies.preset(wanted, judges, choices.template or strategies.AUTO)
+
+
+def with_input(given: InputSettings, choices: Choices) -> InputSettings:
+    """How the input is read: what the command line says goes above the configuration.
+
+    Raises:
+        ConfigError: --columns is no list of FIELD=COLUMN.
+    """
+    said: dict[str, Any] = {
+        name: value for name in ("format", "split") if (value := getattr(choices, name)) is not None
+    }
+    if choices.columns is not None:
+        said["columns"] = {**given.columns, **parse_columns(choices.columns)}
+    return msgspec.structs.replace(given, **said)
 
 
 def calls_per_pair(settings: Settings) -> tuple[int, int]:
@@ -361,16 +390,22 @@ def store_path(settings: Settings, output: Output) -> str | Path | None:
     return output.path.parent / STORE_NAME
 
 
-def open_source(paths: Sequence[str], form: str | None) -> Source:
+def open_source(paths: Sequence[str], how: InputSettings | None = None) -> Source:
     """The source over the named files, or over a topic.
 
     Raises:
         InputError: the format is not known.
-        ConfigError: a topic's address is wrong, or stands beside other inputs.
+        ConfigError: a topic's address is wrong, or stands beside other inputs, or a field in
+            `columns` is none.
     """
+    how = how or InputSettings()
     if any(map(streams.is_kafka, paths)):
-        return streams.open_source(paths, form)
-    return FileSource(paths, format=form or "auto")
+        if how.columns or how.split:
+            raise ConfigError(
+                "columns and split are for files; a topic has its records as they are"
+            )
+        return streams.open_source(paths, how.format)
+    return FileSource(paths, format=how.format or "auto", columns=how.columns, split=how.split)
 
 
 def open_sinks(
@@ -398,6 +433,8 @@ def open_sinks(
     # The output is the truth about what is done, so it gets an outcome after all others.
     if streams.is_kafka(output.where):
         last = streams.open_sink(output.where, clock=clock)
+    elif is_table_name(output.where):
+        last = ParquetSink(output.where, resume=resume, sync="close")
     else:
         last = JsonlSink(output.where, resume=resume, sync="close")
     sink: Sink = last

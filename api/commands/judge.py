@@ -42,6 +42,9 @@ def choices_from(args: argparse.Namespace) -> wiring.Choices:
         limit=getattr(args, "limit", None),
         store=getattr(args, "store", None),
         no_store=True if getattr(args, "no_store", False) else None,
+        format=getattr(args, "format", None),
+        split=getattr(args, "split", None),
+        columns=getattr(args, "columns", None),
     )
 
 
@@ -53,7 +56,7 @@ async def run(args: argparse.Namespace) -> int:
     wiring.check_output_name(args.output)
     clock = SystemClock()
     output = Output(args.output, argv=args.argv, clock=clock)
-    source = wiring.open_source(args.pairs, args.format)
+    source = wiring.open_source(args.pairs, settings.input)
     progress = Progress(clock)
     log = LogObserver(build_logger(args.log_level, args.log_format), args.log_level)
     store = wiring.store_path(settings, output)
@@ -71,7 +74,7 @@ async def run(args: argparse.Namespace) -> int:
         if resume is not None:
             progress.already = resume.done
             _say(args, f"resuming {output.where}: {_resumed(resume)}")
-        progress.total = count_rows(args.pairs, settings.run.limit)
+        progress.total = count_rows(args.pairs, settings.run.limit, settings.input.split)
         progress.lag = streams.lag_of(source)
         sink = wiring.open_sinks(
             output,

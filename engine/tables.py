@@ -1,0 +1,157 @@
+"""Records as rows of a table and back: one column for each field, with the field's own type.
+
+Used on the way out (`sinks.parquet`, `sinks.records`) and when a table of outcomes is read again.
+The columns are derived from the records, so a new field is a new column. What has no fixed shape
+(`meta`, parts within parts) is one column of JSON text. Knows no library and no file.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, get_args
+
+import msgspec
+from msgspec import inspect
+
+from dikast.engine.model import Item, Outcome, Pair
+
+SCALARS: Final = ("text", "int", "float", "bool")
+OUTCOME_KINDS: Final[tuple[type[msgspec.Struct], ...]] = get_args(Outcome)
+_TAG: Final = "kind"
+
+
+class Shape(NamedTuple):
+    """What stands in a column: a scalar, "json" text, a "list", a "map" by text, or a "struct".
+
+    `parts` are the fields of a struct, or the one kind of element, named "", of list and map.
+    """
+
+    kind: str
+    parts: "dict[str, Shape]" = {}
+
+
+def columns_of(kinds: Sequence[type[msgspec.Struct]]) -> dict[str, Shape]:
+    """The columns that hold records of these types, those of the identity first."""
+    own: dict[str, Shape] = {}
+    if any(kind.__struct_config__.tag for kind in kinds):
+        own[_TAG] = Shape("text")
+    own["id"] = Shape("text")
+    shared: dict[str, Shape] = {}
+    common = set.intersection(*(set(kind.__struct_fields__) for kind in kinds))
+    for kind in kinds:
+        info = inspect.type_info(kind)
+        assert isinstance(info, inspect.StructType)
+        for field in info.fields:
+            into = shared if field.name in common and len(kinds) > 1 else own
+            into.setdefault(field.encode_name, _shape(field.type, ()))
+    return {**own, **shared, **own}
+
+
+def _shape(info: inspect.Type, above: tuple[type, ...]) -> Shape:
+    if isinstance(info, inspect.UnionType):
+        kinds = [each for each in info.types if not isinstance(each, inspect.NoneType)]
+        return _shape(kinds[0], above) if len(kinds) == 1 else Shape("json")
+    if isinstance(info, inspect.StrType):
+        return Shape("text")
+    if isinstance(info, inspect.LiteralType):
+        return Shape("text")
+    if isinstance(info, inspect.BoolType):
+        return Shape("bool")
+    if isinstance(info, inspect.IntType):
+        return Shape("int")
+    if isinstance(info, inspect.FloatType):
+        return Shape("float")
+    inner: Shape | None = None
+    if isinstance(info, inspect.VarTupleType | inspect.ListType):
+        inner = _shape(info.item_type, above)
+        return Shape("json") if inner.kind == "json" else Shape("list", {"": inner})
+    if isinstance(info, inspect.DictType):
+        inner = _shape(info.value_type, above)
+        return Shape("json") if inner.kind == "json" else Shape("map", {"": inner})
+    if isinstance(info, inspect.StructType) and info.cls not in above:
+        parts = {field.encode_name: _shape(field.type, (*above, info.cls)) for field in info.fields}
+        # A table has no types that hold themselves, so such a whole is written as text.
+        return Shape("json") if _recursive(info, parts) else Shape("struct", parts)
+    return Shape("json")
+
+
+def _recursive(info: inspect.StructType, parts: dict[str, Shape]) -> bool:
+    return any(
+        parts[field.encode_name].kind == "json" and _names_struct(field.type, info.cls)
+        for field in info.fields
+    )
+
+
+def _names_struct(info: inspect.Type, cls: type) -> bool:
+    if isinstance(info, inspect.StructType):
+        return info.cls is cls
+    if isinstance(info, inspect.VarTupleType | inspect.ListType):
+        return _names_struct(info.item_type, cls)
+    return False
+
+
+def row_of(record: msgspec.Struct, columns: dict[str, Shape]) -> dict[str, Any]:
+    """A record's cells; a field that it does not have is None, as is what is empty and JSON.
+
+    Maps are lists of pairs, which is how Arrow takes them.
+    """
+    tag = record.__struct_config__.tag
+    return {
+        name: tag if name == _TAG else _cell(getattr(record, name, None), shape)
+        for name, shape in columns.items()
+    }
+
+
+def _cell(value: Any, shape: Shape) -> Any:
+    if value is None or shape.kind in SCALARS:
+        return value
+    if shape.kind == "json":
+        return msgspec.json.encode(value).decode() if value else None
+    if shape.kind == "list":
+        return [_cell(each, shape.parts[""]) for each in value]
+    if shape.kind == "map":
+        return [(key, _cell(each, shape.parts[""])) for key, each in value.items()]
+    return {name: _cell(getattr(value, name), part) for name, part in shape.parts.items()}
+
+
+_OUTCOME_COLUMNS: Final = {
+    name: shape for name, shape in columns_of(OUTCOME_KINDS).items() if shape.kind not in SCALARS
+}
+# What must be there and may be empty, which in a table is an empty cell.
+_EMPTY: Final[dict[str, dict[str, Any]]] = {"failed": {"message": ""}, "scored": {"scores": {}}}
+_KIND_NAMES: Final = frozenset(str(kind.__struct_config__.tag) for kind in OUTCOME_KINDS)
+
+
+def is_outcome(obj: Any) -> bool:
+    """True when a row has the marks of an outcome and not of a pair."""
+    return isinstance(obj, dict) and obj.get(_TAG) in _KIND_NAMES and "id" in obj
+
+
+def outcome_of(obj: dict[str, Any]) -> Outcome:
+    """An outcome out of a row of a table (or of JSON): cells of JSON text are unfolded.
+
+    Raises:
+        msgspec.ValidationError: a cell does not hold what an outcome has there.
+    """
+    plain = {name: value for name, value in obj.items() if value is not None}
+    for name, empty in _EMPTY.get(str(plain.get(_TAG)), {}).items():
+        plain.setdefault(name, empty)
+    as_text = False
+    for name in _OUTCOME_COLUMNS:
+        value = plain.get(name)
+        if isinstance(value, str):
+            as_text = True
+            try:
+                plain[name] = msgspec.json.decode(value)
+            except msgspec.DecodeError as error:
+                raise msgspec.ValidationError(f"{name} is not JSON: {error}") from error
+    # In a CSV file numbers are text, too; strictness would refuse every one of them.
+    outcome: Outcome = msgspec.convert(plain, Outcome, strict=not as_text and not _texts(plain))
+    return outcome
+
+
+def _texts(obj: dict[str, Any]) -> bool:
+    return isinstance(obj.get("cost_usd"), str) or isinstance(obj.get("calls"), str)
+
+
+PAIR_COLUMNS: Final = columns_of((Pair,))
+ITEM_COLUMNS: Final = columns_of((Item,))
+OUTCOME_TABLE: Final = columns_of(OUTCOME_KINDS)
