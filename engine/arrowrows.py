@@ -78,7 +78,7 @@ def read_table(file: BinaryIO, head: bytes, *, name: str) -> Iterator[list[RawRo
     while True:
         try:
             batch = next(batches, None)
-            rows = [] if batch is None else _rows(arrow, batch, cleaners)
+            rows = [] if batch is None else _checked(arrow, batch, cleaners)
         except (arrow.lib.ArrowException, OSError) as error:
             if getattr(error, "errno", None):
                 raise
@@ -127,7 +127,25 @@ def _check_names(names: list[str], file: str) -> None:
         raise InputError(f"two columns are named {twice!r}", file=file)
 
 
-def _rows(arrow: Any, batch: Any, cleaners: dict[str, Clean | None]) -> list[dict[str, Any]]:
+def _checked(
+    arrow: Any, batch: Any, cleaners: dict[str, Clean | None]
+) -> list[dict[str, Any] | Flaw]:
+    """The rows of a batch, with a flaw for each that is damaged.
+
+    Neither format promises that what it holds is sound, and making objects of what is not would
+    take the process down: so lengths and texts are checked first, and row by row where they fail.
+    """
+    try:
+        batch.validate(full=True)
+    except arrow.lib.ArrowException as error:
+        if batch.num_rows == 1:
+            return [Flaw(f"is damaged: {_said(error)}")]
+        single = (batch.slice(at, 1) for at in range(batch.num_rows))
+        return [row for each in single for row in _checked(arrow, each, cleaners)]
+    return _rows(arrow, batch, cleaners)
+
+
+def _rows(arrow: Any, batch: Any, cleaners: dict[str, Clean | None]) -> list[dict[str, Any] | Flaw]:
     names: list[str] = []
     columns: list[list[Any]] = []
     for name, clean in cleaners.items():

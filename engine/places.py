@@ -20,6 +20,7 @@ STDIN: Final = "-"
 _DATA: Final = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".tab")
 _TABLES: Final = (".parquet", ".arrow", ".feather")
 PACKED: Final = (".gz", ".zst", ".zstd")
+_NOT_DATA: Final = ("dataset_dict.json", "dataset_info.json", "state.json", ".manifest.json")
 _MAGIC: Final = frozenset("*?[")
 _NAMED_MOST: Final = 20
 
@@ -245,9 +246,7 @@ def stem_and_suffix(path: str) -> tuple[str, str]:
 def _is_data(path: str) -> bool:
     suffix = stem_and_suffix(path)[1]
     packed = Path(path).suffix.lower() in PACKED
-    return not path.endswith(".manifest.json") and (
-        suffix in _DATA or (suffix in _TABLES and not packed)
-    )
+    return not path.endswith(_NOT_DATA) and (suffix in _DATA or (suffix in _TABLES and not packed))
 
 
 def _visible(paths: list[str], folder: str = "") -> list[str]:

@@ -45,13 +45,19 @@ def read_place(
             return
         with tree.open(place.path) as file:
             yield from _items(file, place, columns, row_bytes_max)
-    except FileNotFoundError as error:
-        raise InputError("there is no such file", file=place.shown) from error
     except tree.errors as error:
-        what = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise InputError(
-            f"cannot be read: {what or type(error).__name__}", file=place.shown
-        ) from error
+        raise InputError(_why(error), file=place.shown) from error
+
+
+def _why(error: Exception) -> str:
+    """What an error of a tree says. Libraries wrap them: the first cause is the true one."""
+    first: BaseException = error
+    while first.__cause__ is not None:
+        first = first.__cause__
+    if isinstance(first, FileNotFoundError) or getattr(first, "status", None) == 404:
+        return "there is no such file"
+    what = getattr(first, "strerror", None) or " ".join(str(first).split())
+    return f"cannot be read: {what or type(first).__name__}"
 
 
 class _Stdin(io.RawIOBase):

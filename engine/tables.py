@@ -134,17 +134,15 @@ def outcome_of(obj: dict[str, Any]) -> Outcome:
     plain = {name: value for name, value in obj.items() if value is not None}
     for name, empty in _EMPTY.get(str(plain.get(_TAG)), {}).items():
         plain.setdefault(name, empty)
-    as_text = False
     for name in _OUTCOME_COLUMNS:
         value = plain.get(name)
         if isinstance(value, str):
-            as_text = True
             try:
                 plain[name] = msgspec.json.decode(value)
             except msgspec.DecodeError as error:
                 raise msgspec.ValidationError(f"{name} is not JSON: {error}") from error
     # In a CSV file numbers are text, too; strictness would refuse every one of them.
-    outcome: Outcome = msgspec.convert(plain, Outcome, strict=not as_text and not _texts(plain))
+    outcome: Outcome = msgspec.convert(plain, Outcome, strict=not _texts(plain))
     return outcome
 
 
