@@ -128,8 +128,9 @@ class _Feed:
         if chunk is None:
             self._at_end = True
             last = self._rest + self._decode(b"", True)
+            self.odd = self.odd or _NOT_TEXT.search(last) is not None
             if last:
-                self._take(last)
+                self._lines.append(last)
         elif isinstance(chunk, Flaw):
             self._at_end = True  # what the input broke off in is no row
             self.flaw = chunk
@@ -142,7 +143,9 @@ class _Feed:
             if chunk.startswith(UTF16):
                 raise InputError("is UTF-16 text; convert it to UTF-8", file=self._file)
             chunk, self._begun = chunk.removeprefix(BOM), True
-        lines = (self._rest + self._decode(chunk)).split("\n")
+        text = self._rest + self._decode(chunk)
+        self.odd = self.odd or (not text.isascii() and _NOT_TEXT.search(text) is not None)
+        lines = text.split("\n")
         self._rest = lines.pop()
         if len(self._rest) > self._most:
             raise InputError(
@@ -150,12 +153,7 @@ class _Feed:
                 file=self._file,
                 line=self.number + len(self._lines) + len(lines) + 1,
             )
-        for line in lines:
-            self._take(line + "\n")
-
-    def _take(self, line: str) -> None:
-        self.odd = self.odd or _NOT_TEXT.search(line) is not None
-        self._lines.append(line)
+        self._lines.extend([line + "\n" for line in lines])
 
 
 @contextmanager
