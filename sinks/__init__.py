@@ -11,7 +11,7 @@ from dikast.sinks.fanout import BrokenPolicy, FanoutSink
 from dikast.sinks.jsonl import JsonlSink, SyncPolicy
 from dikast.sinks.memory import MemorySink
 from dikast.sinks.parquet import ParquetSink, is_table_name, journal_of
-from dikast.sinks.records import kind_of, open_records
+from dikast.sinks.records import RecordWriter, kind_of, open_records
 from dikast.sinks.resume import OutputScan, scan_output
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "MemorySink",
     "OutputScan",
     "ParquetSink",
+    "RecordWriter",
     "SyncPolicy",
     "build",
     "is_table_name",

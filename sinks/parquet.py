@@ -18,7 +18,7 @@ import msgspec
 
 from dikast.engine.errors import ConfigError, SinkError
 from dikast.engine.model import Outcome
-from dikast.engine.tables import OUTCOME_TABLE, Shape, row_of
+from dikast.engine.tables import OUTCOME_TABLE, RowMaker, Shape
 from dikast.sinks.jsonl import JsonlSink, SyncPolicy
 from dikast.sinks.resume import OutputScan, scan_output
 
@@ -62,7 +62,7 @@ class TableWriter:
         group_rows: int = _GROUP_ROWS,
     ) -> None:
         self._arrow = import_arrow(path)
-        self._columns = columns
+        self._row_of = RowMaker(columns)
         self._group_rows = group_rows
         self._schema = self._arrow.schema(
             [(name, _arrow_type(self._arrow, shape)) for name, shape in columns.items()]
@@ -75,7 +75,7 @@ class TableWriter:
 
     def add(self, record: msgspec.Struct) -> None:
         """Take one record. Raises `OSError`."""
-        self._rows.append(row_of(record, self._columns))
+        self._rows.append(self._row_of(record))
         if len(self._rows) >= _ADDED_ROWS:
             self._pack()
         if self._held_rows >= self._group_rows or self._held_bytes >= _GROUP_CHARS:

@@ -147,7 +147,7 @@ class _Target:
         self._empty = OUTCOME_TABLE if what == _OUTCOMES else PAIR_COLUMNS
         self._first: type | None = None
         self._stack = contextlib.ExitStack()
-        self._writer: Any = None
+        self._writer: sinks.RecordWriter | None = None
 
     def __enter__(self) -> "_Target":
         return self
@@ -167,7 +167,7 @@ class _Target:
         if self._writer is None:
             self._first = kind
             table = {Pair: PAIR_COLUMNS, Item: ITEM_COLUMNS}
-            self._open(table.get(kind, OUTCOME_TABLE))
+            self._writer = self._open(table.get(kind, OUTCOME_TABLE))
         elif kind is not self._first and not self._mixes and kind in (Pair, Item):
             raise InputError(
                 "pairs and single answers do not go into one table; split the input, or convert "
@@ -177,5 +177,5 @@ class _Target:
             )
         self._writer.add(row.record)
 
-    def _open(self, columns: dict[str, Shape]) -> None:
-        self._writer = self._stack.enter_context(sinks.open_records(self._where, columns))
+    def _open(self, columns: dict[str, Shape]) -> sinks.RecordWriter:
+        return self._stack.enter_context(sinks.open_records(self._where, columns))

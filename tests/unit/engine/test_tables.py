@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.ipc
-import pyarrow.parquet
+import pyarrow.parquet as parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.lines import Flaw
 from dikast.engine.model import BadRow, Failed, Item, Outcome, Pair, Part, Row, Scored, Vote
 from dikast.engine.sources import FileSource
-from dikast.engine.tables import OUTCOME_TABLE, PAIR_COLUMNS, outcome_of, row_of
+from dikast.engine.tables import OUTCOME_TABLE, PAIR_COLUMNS, RowMaker, outcome_of
 from dikast.sinks import open_records
 
 HEADER = "id,question,response_a,response_b,label\n"
@@ -44,7 +44,7 @@ def csv_of(folder: Path, text: str | bytes, name: str = "in.csv") -> Path:
 
 def table_of(folder: Path, rows: Sequence[Mapping[str, Any]], schema: Any = None) -> Path:
     path = folder / "in.parquet"
-    pa.parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), path)
+    parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), path)
     return path
 
 
@@ -178,7 +178,7 @@ async def test_types_of_a_table_come_as_json_knows_them(tmp_path: Path) -> None:
     # Nanoseconds: no type of Python's own holds them.
     when = pa.array([1_700_000_000_123_456_789], pa.timestamp("ns"))
     path = tmp_path / "in.parquet"
-    pa.parquet.write_table(stamped.append_column("when", when), path)
+    parquet.write_table(stamped.append_column("when", when), path)
     (pair,) = await pairs_of(path)
     assert (pair.id, pair.label, pair.messages[0].content) == ("7", None, "hi")
     assert pair.meta == {
@@ -194,7 +194,7 @@ async def test_rows_of_a_table_are_numbered_over_its_row_groups(tmp_path: Path) 
     rows = [{"id": str(n), "question": "q", "response_a": "x", "response_b": "y"}
             for n in range(3000)]  # fmt: skip
     path = tmp_path / "in.parquet"
-    pa.parquet.write_table(pa.Table.from_pylist(rows), path, row_group_size=700)
+    parquet.write_table(pa.Table.from_pylist(rows), path, row_group_size=700)
     got = await rows_of(path)
     assert [(row.item.id, row.line) for row in got] == [(str(n), n + 1) for n in range(3000)]
 
@@ -213,7 +213,7 @@ async def test_a_parquet_file_that_is_damaged_inside_keeps_the_rows_before_it(
     path = tmp_path / "in.parquet"
     rows = [{"id": f"{n * 7919}", "question": f"q{n}", "response_a": "x", "response_b": "y"}
             for n in range(20_000)]  # fmt: skip
-    pa.parquet.write_table(
+    parquet.write_table(
         pa.Table.from_pylist(rows), path, row_group_size=5000, write_page_checksum=True
     )
     data = bytearray(path.read_bytes())
@@ -359,7 +359,7 @@ def test_what_has_no_fixed_shape_is_json_text_and_everything_else_is_typed() -> 
     assert json_columns == {"meta", "parts"}
     assert OUTCOME_TABLE["votes"].kind == "list"
     assert OUTCOME_TABLE["votes"].parts[""].parts["probabilities"].kind == "map"
-    assert row_of(ROUND[0], OUTCOME_TABLE)["kind"] == "scored"
+    assert RowMaker(OUTCOME_TABLE)(ROUND[0])["kind"] == "scored"
     assert next(iter(PAIR_COLUMNS)) == "id"
 
 

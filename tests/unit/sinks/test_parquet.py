@@ -13,10 +13,11 @@ import pyarrow.parquet
 import pytest
 
 from dikast.engine.errors import ConfigError, SinkError
-from dikast.engine.model import Failed, Part, Scored, Undecided, Usage, Verdict, Vote
+from dikast.engine.model import Failed, Outcome, Part, Scored, Undecided, Usage, Verdict, Vote
+from dikast.engine.tables import OUTCOME_TABLE
 from dikast.sinks import ParquetSink, build, parquet, scan_output
 
-OUTCOMES = [
+OUTCOMES: list[Outcome] = [
     Verdict(
         id="one",
         winner="A",
@@ -96,7 +97,7 @@ async def test_pandas_reads_the_same(tmp_path: Path) -> None:
 
 async def test_rows_are_written_in_groups(tmp_path: Path) -> None:
     path = tmp_path / "out.parquet"
-    writer = parquet.TableWriter(path, parquet.OUTCOME_TABLE, group_rows=2048)
+    writer = parquet.TableWriter(path, OUTCOME_TABLE, group_rows=2048)
     for number in range(5000):
         writer.add(Undecided(id=str(number), why="refused"))
     writer.close()
