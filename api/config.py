@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import msgspec
 
+from dikast.engine.columns import parse_columns
 from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.model import Judge, Params, Prices
 from dikast.engine.pacing import Limits
@@ -230,6 +231,22 @@ def parse_settings(raw: Mapping[str, Any], base_dir: Path = Path()) -> Settings:
     check_names(settings)
     _check_ranges(settings.run)
     return settings
+
+
+def with_input(
+    given: InputSettings, format: str | None, split: str | None, columns: str | None
+) -> InputSettings:
+    """How the input is read: what the command line says goes above the configuration.
+
+    Raises:
+        ConfigError: `columns` is no list of FIELD=COLUMN.
+    """
+    added = {} if columns is None else parse_columns(columns)
+    return InputSettings(
+        format=given.format if format is None else format,
+        split=given.split if split is None else split,
+        columns={**given.columns, **added},
+    )
 
 
 def check_names(settings: Settings) -> None:

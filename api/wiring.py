@@ -24,9 +24,9 @@ from dikast.config import (
     load_settings,
     make_judge,
     read_provider,
+    with_input,
 )
 from dikast.engine.clock import SystemClock
-from dikast.engine.columns import parse_columns
 from dikast.engine.errors import ConfigError, InputError, SinkError, StoreError
 from dikast.engine.model import Judge, Pair, Row
 from dikast.engine.ports import CallStore, Clock, Observer, Sink, Source
@@ -86,7 +86,7 @@ def settle(choices: Choices) -> Settings:
         settings,
         run=_with_run(settings.run, choices),
         strategy=_strategy(settings, choices, named),
-        input=with_input(settings.input, choices),
+        input=with_input(settings.input, choices.format, choices.split, choices.columns),
     )
     check_names(settings)
     return settings
@@ -164,20 +164,6 @@ def _strategy(settings: Settings, choices: Choices, named: Sequence[str]) -> Str
             "--strategy committee or cascade, or write a [strategy]"
         )
     return strategies.preset(wanted, judges, choices.template or strategies.AUTO)
-
-
-def with_input(given: InputSettings, choices: Choices) -> InputSettings:
-    """How the input is read: what the command line says goes above the configuration.
-
-    Raises:
-        ConfigError: --columns is no list of FIELD=COLUMN.
-    """
-    said: dict[str, Any] = {
-        name: value for name in ("format", "split") if (value := getattr(choices, name)) is not None
-    }
-    if choices.columns is not None:
-        said["columns"] = {**given.columns, **parse_columns(choices.columns)}
-    return msgspec.structs.replace(given, **said)
 
 
 def calls_per_pair(settings: Settings) -> tuple[int, int]:

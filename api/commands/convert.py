@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from dikast import sinks, status, wiring
-from dikast.config import InputSettings
+from dikast.config import InputSettings, with_input
 from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.lines import Flaw
 from dikast.engine.model import BadRow, Item, Outcome, Pair, Row
@@ -43,8 +43,7 @@ class Place(msgspec.Struct, frozen=True):
 async def run(args: argparse.Namespace) -> int:
     """Convert; exit status 1 when some rows were not what they should be."""
     sinks.kind_of(args.output)  # a name that says nothing is refused before anything is read
-    choices = wiring.Choices(format=args.format, split=args.split, columns=args.columns)
-    how = wiring.with_input(InputSettings(), choices)
+    how = with_input(InputSettings(), args.format, args.split, args.columns)
     rows, what = await _rows(args.pairs, how)
     good = bad = 0
     target = _Target(args.output, what)
