@@ -185,7 +185,7 @@ def _add_convert(commands: Any, shared: Any) -> None:
         "--output",
         default="-",
         metavar="OUT",
-        help="JSONL, JSON, CSV, TSV, Parquet or Arrow by its name; default JSONL on stdout",
+        help="JSONL, JSON, CSV, TSV, Parquet, Arrow by its name, DIR/: a dataset; default stdout",
     )
     _add_input(command)
 

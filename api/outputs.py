@@ -13,6 +13,7 @@ import msgspec
 from dikast import manifest as records
 from dikast import streams
 from dikast.engine.errors import InputError, SpecMismatchError
+from dikast.engine.places import shown
 from dikast.engine.ports import Clock
 from dikast.engine.run import RunReport
 from dikast.manifest import Manifest, RunEntry, Status
@@ -36,7 +37,7 @@ class Output:
         self.where = where
         self.path = None if where == "-" or streams.is_kafka(where) else Path(where)
         self._rows = None if self.path is None else journal_of(self.path)
-        self._argv = records.without_secrets(argv)
+        self._argv = records.without_secrets([shown(word) for word in argv])
         self._clock = clock
         self._manifest: Manifest | None = None
 
@@ -133,7 +134,7 @@ class Output:
             status="running",
             started=self._clock.stamp(),
             argv=self._argv,
-            inputs=tuple(inputs),
+            inputs=records.without_secrets([shown(each) for each in inputs]),
             seed=seed,
             simulated=simulated,
             versions=records.versions(),

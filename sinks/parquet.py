@@ -45,7 +45,7 @@ class TableWriter:
     Args:
         path: the file; written as it stands, so give a draft.
         columns: see `dikast.engine.tables`.
-        kind: "parquet" or "arrow" (the IPC file format).
+        kind: "parquet", "arrow" (the IPC file format) or "stream" (the IPC stream format).
         group_rows: a row group is written when it has this many rows (or 32 MiB of text).
 
     Raises:
@@ -89,11 +89,12 @@ class TableWriter:
             self._end()
 
     def _opened(self, path: Path, kind: str) -> tuple[Callable[[Any], None], Callable[[], None]]:
-        if kind == "arrow":
+        if kind != "parquet":
             ipc: Any = import_module("pyarrow.ipc")
-            options = ipc.IpcWriteOptions(compression="zstd")
-            stream = ipc.new_file(str(path), self._schema, options=options)
-            return stream.write_table, stream.close
+            options = ipc.IpcWriteOptions(compression="zstd" if kind == "arrow" else None)
+            new = ipc.new_file if kind == "arrow" else ipc.new_stream
+            arrow = new(str(path), self._schema, options=options)
+            return arrow.write_table, arrow.close
         parquet: Any = import_module("pyarrow.parquet")
         writer = parquet.ParquetWriter(
             str(path), self._schema, compression="zstd", write_page_checksum=True

@@ -7,8 +7,10 @@ whole. The kind is told by the name, and `.gz` or `.zst` behind it packs it.
 import contextlib
 import csv
 import gzip
+import hashlib
 import io
 import os
+import shutil
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -22,6 +24,8 @@ from dikast.sinks.parquet import TableWriter
 
 PACKED: Final = (".gz", ".zst", ".zstd")
 _TABLES: Final = {".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
+_DATASET: Final = "/"
+_SHARD: Final = "data-00000-of-00001.arrow"
 _TEXTS: Final = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".tab")
 
 
@@ -38,13 +42,15 @@ class RecordWriter(Protocol):
 
 
 def kind_of(where: str) -> str:
-    """The suffix that decides what is written; ".jsonl" for standard output.
+    """The suffix that decides what is written; ".jsonl" for standard output, "/" for a dataset.
 
     Raises:
         ConfigError: a file of this name is not written.
     """
     if where == "-":
         return ".jsonl"
+    if where.endswith("/"):
+        return _DATASET
     path = Path(where)
     packed = path.suffix.lower() in PACKED
     suffix = (Path(path.stem) if packed else path).suffix.lower()
@@ -52,7 +58,8 @@ def kind_of(where: str) -> str:
         return suffix
     raise ConfigError(
         f"{where}: the name does not say what to write; let it end in "
-        f"{', '.join((*_TEXTS, *_TABLES))} (.gz or .zst behind one of text packs it)"
+        f"{', '.join((*_TEXTS, *_TABLES))} (.gz or .zst behind one of text packs it), or in / for "
+        "a dataset"
     )
 
 
@@ -76,6 +83,10 @@ def open_records(where: str, columns: dict[str, Shape]) -> Generator[RecordWrite
         return
     path = Path(where)
     draft = path.with_name(path.name + ".tmp")
+    if kind == _DATASET:
+        with _dataset(path, draft, columns) as writer:
+            yield writer
+        return
     try:
         with contextlib.ExitStack() as stack:
             if kind in _TABLES:
@@ -93,6 +104,45 @@ def open_records(where: str, columns: dict[str, Shape]) -> Generator[RecordWrite
     finally:
         with contextlib.suppress(OSError):
             draft.unlink()
+
+
+@contextlib.contextmanager
+def _dataset(
+    path: Path, draft: Path, columns: dict[str, Shape]
+) -> Generator[RecordWriter, None, None]:
+    """A folder as Hugging Face `datasets` saves and loads one: a shard and two descriptions."""
+    if path.exists():
+        raise InputError("is there already; name a folder that is not", file=str(path))
+    if any(map(_has_map, columns.values())):
+        raise ConfigError(
+            f"{path}/: a dataset has no maps, which outcomes have; write them as .parquet"
+        )
+    state: dict[str, Any] = {
+        "_data_files": [{"filename": _SHARD}],
+        "_fingerprint": hashlib.sha256(path.name.encode()).hexdigest()[:16],
+        "_format_columns": None,
+        "_format_kwargs": {},
+        "_format_type": None,
+        "_output_all_columns": False,
+        "_split": None,
+    }
+    try:
+        draft.mkdir()
+        writer = TableWriter(draft / _SHARD, columns, kind="stream")
+        with contextlib.closing(writer):
+            yield writer
+        (draft / "state.json").write_bytes(msgspec.json.encode(state))
+        (draft / "dataset_info.json").write_bytes(b"{}")
+        draft.rename(path)
+    except OSError as error:
+        what = error.strerror or str(error)
+        raise InputError(f"cannot be written: {what}", file=str(path)) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _has_map(shape: Shape) -> bool:
+    return shape.kind == "map" or any(map(_has_map, shape.parts.values()))
 
 
 @contextlib.contextmanager

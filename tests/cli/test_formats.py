@@ -55,6 +55,23 @@ def test_real_pairs_come_through_every_kind_of_file_unchanged(
     assert (tmp_path / "back.jsonl").read_bytes() == own
 
 
+def test_a_dataset_folder_is_written_whole_and_read_back(cli: Cli, tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "in.jsonl", [pair(n, meta={"n": n}) for n in range(30)])
+    target = f"{tmp_path}/set/"
+    assert cli("convert", source, "-o", target).code == 0
+    names = sorted(each.name for each in (tmp_path / "set").iterdir())
+    assert names == ["data-00000-of-00001.arrow", "dataset_info.json", "state.json"]
+    cli("convert", source, "-o", tmp_path / "own.jsonl")
+    cli("convert", target, "-o", tmp_path / "back.jsonl")
+    assert (tmp_path / "back.jsonl").read_bytes() == (tmp_path / "own.jsonl").read_bytes()
+    assert "is there already" in cli("convert", source, "-o", target).err
+    outcomes = write_rows(tmp_path / "o.jsonl", [{"kind": "verdict", "id": "1", "winner": "A"}])
+    ran = cli("convert", outcomes, "-o", f"{tmp_path}/other/")
+    assert ran.code == 2
+    assert "a dataset has no maps, which outcomes have; write them as .parquet" in ran.err
+    assert not list(tmp_path.glob("*other*"))
+
+
 def test_a_table_as_output_is_resumed_from_its_journal(cli: Cli, tmp_path: Path) -> None:
     source = write_rows(tmp_path / "in.jsonl", [pair(n, label="A") for n in range(40)])
     out = tmp_path / "out.parquet"

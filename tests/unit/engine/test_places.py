@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pytest
 
+from dikast.cli import main
 from dikast.engine import arrowrows
 from dikast.engine.errors import InputError
 from dikast.engine.model import BadRow
@@ -208,3 +209,15 @@ async def test_without_the_extras_it_is_one_clear_sentence(
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(InputError, match=r"needs the package fsspec: pip install"):
         places("s3://bucket/a.csv")
+
+
+@pytest.mark.realtime
+def test_the_manifest_of_a_run_holds_no_signature_of_its_input(tmp_path: Path, web: str) -> None:
+    (tmp_path / "in.csv").write_text("id,question,response_a,response_b\n1,q,x,y\n")
+    address = f"http://me:hunter2@{web}/in.csv?X-Amz-Signature=hunter3"
+    out = tmp_path / "out.parquet"
+    assert main(["judge", address, "-o", str(out), "--judge", "simulated:careful", "--quiet"]) == 0
+    written = (tmp_path / "out.parquet.manifest.json").read_text()
+    assert f"http://{web}/in.csv" in written
+    everything = written + (tmp_path / "out.parquet.jsonl").read_text()
+    assert "hunter" not in everything
