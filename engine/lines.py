@@ -58,7 +58,11 @@ def read_items(read: Read, *, row_bytes_max: int, file: str) -> Iterator[list[It
     """
     first = head_of(read)
     if first.startswith(PARQUET):
-        raise InputError("is a Parquet file, and JSON is read here; convert it first", file=file)
+        raise InputError(
+            "is a Parquet file, and JSON lines are read here; name the journal beside it "
+            f"({file}.jsonl), or make JSON lines of it with dikast convert",
+            file=file,
+        )
     yield from split_json(unpacked(first, read), row_bytes_max=row_bytes_max, file=file)
 
 

@@ -33,6 +33,7 @@ from dikast.engine.lines import Flaw, RawRow
 from dikast.engine.model import BadRow, Item, Pair, Row, Subject
 from dikast.engine.places import Place, is_remote, places, shown
 from dikast.engine.reading import decoded, read_place
+from dikast.engine.tables import is_outcome
 
 ROW_BYTES_MAX: Final = 64 << 20
 _BATCH_ROWS = 256
@@ -283,6 +284,13 @@ def _recognise(items: list[RawRow], file: str) -> str:
         flaw = next((value for value in values if isinstance(value, Flaw)), None)
         what = flaw.message if flaw else "the rows are no objects with named fields"
         raise InputError(f"no row can be read; {what}", file=file, line=items[0].number)
+    if any(map(is_outcome, values)):
+        raise InputError(
+            "holds outcomes of dikast judge and no pairs; only dikast convert takes them (on "
+            "standard input with --format outcomes)",
+            file=file,
+            line=items[0].number,
+        )
     return detect(values, file)
 
 

@@ -196,6 +196,55 @@ def test_a_line_that_is_no_outcome_is_named_and_the_others_are_converted(
     assert (tmp_path / "out.csv").read_text().count("\n") == 2
 
 
+def test_outcomes_are_no_pairs_and_no_table_is_a_journal(cli: Cli, tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "in.jsonl", [pair(n) for n in range(3)])
+    out = tmp_path / "out.parquet"
+    cli("judge", source, "-o", out, *JUDGE)
+    ran = cli("judge", out, "-o", tmp_path / "again.jsonl", *JUDGE)
+    assert ran.code == 2
+    assert "holds outcomes of dikast judge and no pairs" in ran.err
+    ran = cli("calibrate", out, "-o", tmp_path / "cal.json")
+    assert ran.code == 2
+    assert f"name the journal beside it ({out}.jsonl)" in ran.err
+
+
+_PEAK = """
+import asyncio, re, sys
+from dikast.engine.sources import FileSource
+
+async def main():
+    rows = 0
+    async for batch in FileSource(sys.argv[1]).batches():
+        rows += len(batch)
+    # Not ru_maxrss: a child inherits that from the process that started it.
+    print(rows, int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) >> 10)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_memory_does_not_grow_with_the_input(tmp_path: Path, kind: str) -> None:
+    peaks_mib = []
+    for rows in (20_000, 160_000):
+        path = tmp_path / f"{rows}.{kind}"
+        options = "format parquet, row_group_size 20000" if kind == "parquet" else "format csv"
+        duckdb.connect().execute(
+            "copy (select i as id, 'q' || i as question, repeat(md5(i::text), 30) as response_a, "
+            f"repeat(md5((i + 1)::text), 30) as response_b from range({rows}) t(i)) to '{path}' "
+            f"({options})"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", _PEAK, str(path)], capture_output=True, text=True, check=True
+        )
+        read, peak_mib = map(int, done.stdout.split())
+        assert read == rows
+        peaks_mib.append(peak_mib)
+    # 270 MB of text more.
+    assert peaks_mib[1] - peaks_mib[0] < 60, peaks_mib
+
+
 def test_rows_are_counted_where_it_is_cheap(cli: Cli, tmp_path: Path) -> None:
     source = write_rows(tmp_path / "in.jsonl", [pair(n) for n in range(7)])
     cli("convert", source, "-o", tmp_path / "in.parquet")
