@@ -8,7 +8,6 @@ small files that describe a dataset, and knows nothing of rows.
 
 import glob
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
@@ -276,11 +275,3 @@ def _split_names(path: str) -> list[str]:
     stem, _ = stem_and_suffix(path)
     folder = path.rpartition("/")[0].rpartition("/")[2]
     return [stem.partition("-")[0], stem, folder]
-
-
-def count_places(given: list[str], split: str | None = None) -> Iterator[Place]:
-    """The local files that all of `given` stand for; nothing where one of them is not local."""
-    if any(each == STDIN or is_remote(each) for each in given):
-        return
-    for each in given:
-        yield from places(each, split)
