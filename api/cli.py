@@ -109,13 +109,18 @@ def _add_choices(command: argparse.ArgumentParser) -> None:
 
 def _add_judge(commands: Any, shared: Any) -> None:
     command = _command(commands, "judge", shared, "judge pairs and write one outcome a line")
-    command.add_argument("pairs", nargs="+", metavar="PAIRS", help="input files; - is stdin")
     command.add_argument(
-        "-o", "--output", required=True, metavar="OUT", help="JSONL output, resumed; - is stdout"
+        "pairs", nargs="+", metavar="PAIRS", help="files, folders, patterns, addresses; - is stdin"
+    )
+    command.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="OUT",
+        help="output, resumed: OUT.jsonl or OUT.parquet; - is stdout",
     )
     _add_choices(command)
-    command.add_argument("--format", metavar="F", help="input format; recognised by default")
-    command.add_argument("--limit", type=int, metavar="N", help="read at most this many rows")
+    _add_input(command)
     command.add_argument(
         "--sink", action="append", default=[], metavar="URL", help="a further sink; may be repeated"
     )
@@ -132,6 +137,16 @@ def _add_judge(commands: Any, shared: Any) -> None:
         "--log-level", default="warning", choices=("debug", "info", "warning", "error")
     )
     command.add_argument("--log-format", default="console", choices=("console", "json"))
+
+
+def _add_input(command: argparse.ArgumentParser) -> None:
+    """What `judge` and `convert` have in common: how the input is read."""
+    command.add_argument("--format", metavar="F", help="input format; recognised by default")
+    command.add_argument(
+        "--columns", metavar="FIELD=COLUMN,...", help="which column stands for which field"
+    )
+    command.add_argument("--split", metavar="NAME", help="which split of a dataset: train, test")
+    command.add_argument("--limit", type=int, metavar="N", help="read at most this many rows")
 
 
 def _add_demo(commands: Any, shared: Any) -> None:
@@ -177,11 +192,20 @@ def _add_simulate(commands: Any, shared: Any) -> None:
 
 
 def _add_convert(commands: Any, shared: Any) -> None:
-    command = _command(commands, "convert", shared, "convert any known input to dikast's own JSONL")
-    command.add_argument("pairs", nargs="+", metavar="PAIRS", help="input files; - is stdin")
-    command.add_argument("-o", "--output", default="-", metavar="OUT", help="default stdout")
-    command.add_argument("--format", metavar="F", help="input format; recognised by default")
-    command.add_argument("--limit", type=int, metavar="N", help="read at most this many rows")
+    command = _command(
+        commands, "convert", shared, "convert pairs and outcomes from any kind of file to any other"
+    )
+    command.add_argument(
+        "pairs", nargs="+", metavar="PAIRS", help="files, folders, patterns, addresses; - is stdin"
+    )
+    command.add_argument(
+        "-o",
+        "--output",
+        default="-",
+        metavar="OUT",
+        help="JSONL, JSON, CSV, TSV, Parquet, Arrow by its name, DIR/: a dataset; default stdout",
+    )
+    _add_input(command)
 
 
 def _add_calibrate(commands: Any, shared: Any) -> None:

@@ -6,6 +6,7 @@
     [strategy]        the tree of how a pair is judged
     [run]             workers, seed, money, retries, store, shutdown
     [anchors]         items judged in every run, and how far they may move
+    [input]           which column stands for which field, format, split
 
 Every field carries its unit and default; docs/configuration.md is rendered from here. Builds
 nothing: `dikast.wiring` does.
@@ -20,6 +21,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from dikast.analysis.tolerance import Tolerance, check_tolerance
+from dikast.engine.columns import parse_columns
 from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.model import Judge, Params, Prices
 from dikast.engine.pacing import Limits
@@ -188,6 +190,17 @@ class AnchorSettings(Section, frozen=True):
         return limits
 
 
+class InputSettings(Section, frozen=True):
+    """How the input is read. What the command line says goes above it."""
+
+    format: str | None = None
+    """Name of a format (docs/formats.md); absent: recognised."""
+    split: str | None = None
+    """The part of a dataset that is wanted, such as "train"; absent: the only one."""
+    columns: dict[str, str] = {}
+    """Column of the input by field, such as `question = "prompt"`, as a table `[input.columns]`."""
+
+
 class ProviderEntry(Section, frozen=True):
     """One `[providers.NAME]` table: what its kind needs, and the limits of its key."""
 
@@ -205,11 +218,12 @@ class Settings(Section, frozen=True):
     strategy: StrategyConfig | None = None
     run: RunSettings = RunSettings()
     anchors: AnchorSettings = AnchorSettings()
+    input: InputSettings = InputSettings()
     base_dir: Path = Path()
     """Folder that relative paths in the configuration start from."""
 
 
-SECTIONS = ("providers", "judges", "templates", "strategy", "run", "anchors")
+SECTIONS = ("providers", "judges", "templates", "strategy", "run", "anchors", "input")
 
 
 def load_settings(path: Path) -> Settings:
@@ -253,12 +267,29 @@ def parse_settings(raw: Mapping[str, Any], base_dir: Path = Path()) -> Settings:
         ),
         run=read_table(_table(raw, "run"), RunSettings, "run"),
         anchors=read_table(_table(raw, "anchors"), AnchorSettings, "anchors"),
+        input=read_table(_table(raw, "input"), InputSettings, "input"),
         base_dir=base_dir,
     )
     check_names(settings)
     _check_ranges(settings.run)
     settings.anchors.tolerance()
     return settings
+
+
+def with_input(
+    given: InputSettings, format: str | None, split: str | None, columns: str | None
+) -> InputSettings:
+    """How the input is read: what the command line says goes above the configuration.
+
+    Raises:
+        ConfigError: `columns` is no list of FIELD=COLUMN.
+    """
+    added = {} if columns is None else parse_columns(columns)
+    return InputSettings(
+        format=given.format if format is None else format,
+        split=given.split if split is None else split,
+        columns={**given.columns, **added},
+    )
 
 
 def check_names(settings: Settings) -> None:

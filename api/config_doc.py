@@ -16,6 +16,7 @@ import msgspec
 
 from dikast.config import (
     AnchorSettings,
+    InputSettings,
     JudgeSettings,
     LimitSettings,
     PriceSettings,
@@ -126,6 +127,7 @@ def sections() -> list[tuple[str, type[msgspec.Struct]]]:
     out.append(("`[run]`", RunSettings))
     out.append(("`[run.retry]`", RetrySettings))
     out.append(("`[anchors]`", AnchorSettings))
+    out.append(("`[input]`", InputSettings))
     return out
 
 

@@ -12,18 +12,21 @@ import msgspec
 
 from dikast import manifest as records
 from dikast import streams
-from dikast.engine.errors import SpecMismatchError
+from dikast.engine.errors import InputError, SpecMismatchError
+from dikast.engine.places import shown
 from dikast.engine.ports import Clock
 from dikast.engine.run import RunReport
 from dikast.manifest import Manifest, RunEntry, Status
-from dikast.sinks import OutputScan, scan_output
+from dikast.sinks import OutputScan, journal_of, scan_output
 
 _DIFFERENCES_SHOWN = 3
 STREAM_NAME = "topic"
 
 
 class Output:
-    """One JSONL output with its manifest; standard output ("-") and a topic have no manifest.
+    """One output (JSONL, or a table with its journal) with its manifest.
+
+    Standard output ("-") and a topic have no manifest.
 
     Args:
         where: path of the output, the address of a topic, or "-".
@@ -36,7 +39,8 @@ class Output:
         self.path = None if where == "-" or streams.is_kafka(where) else Path(where)
         # A topic is nowhere on this machine: what goes with it is kept in the working folder.
         self.kept_beside = Path(STREAM_NAME) if streams.is_kafka(where) else self.path
-        self._argv = records.without_secrets(argv)
+        self._rows = None if self.path is None else journal_of(self.path)
+        self._argv = records.without_secrets([shown(word) for word in argv])
         self._clock = clock
         self._manifest: Manifest | None = None
 
@@ -45,19 +49,24 @@ class Output:
 
         Source of `--fresh`: what was paid for is kept.
         """
-        if self.path is None or not self.path.exists():
+        if self.path is None or self._rows is None:
+            return None
+        there = [each for each in dict.fromkeys((self._rows, self.path)) if each.exists()]
+        if not there:
             return None
         number = 1
         while True:
             suffix = ".old" if number == 1 else f".old{number}"
-            kept = self.path.with_name(self.path.name + suffix)
-            if not kept.exists():
+            kept = self._rows.with_name(self._rows.name + suffix)
+            places = {each: each.with_name(each.name + suffix) for each in there}
+            if not any(each.exists() for each in places.values()):
                 break
             number += 1
         old_manifest = records.manifest_path(self.path)
-        self.path.rename(kept)
+        for old, new in places.items():
+            old.rename(new)
         if old_manifest.exists():
-            old_manifest.rename(records.manifest_path(kept))
+            old_manifest.rename(records.manifest_path(self.path.with_name(self.path.name + suffix)))
         return kept
 
     def resume(self, spec: str, tree: Mapping[str, Any]) -> OutputScan | None:
@@ -67,9 +76,16 @@ class Output:
             InputError: the file is no output of dikast.
             SpecMismatchError: another spec produced it; the message names the difference.
         """
-        if self.path is None:
+        if self.path is None or self._rows is None:
             return None
-        scan = scan_output(self.path)
+        scan = scan_output(self._rows)
+        if scan is None and self._rows != self.path and self.path.exists():
+            raise InputError(
+                f"is there without its journal {self._rows}, so it cannot be resumed; make the "
+                f"journal of it (dikast convert {self.path} -o {self._rows}), name another output, "
+                "or start anew with --fresh",
+                file=str(self.path),
+            )
         self._manifest = records.read_manifest(self.path)
         if scan is None:
             self._forget_other(spec)
@@ -121,7 +137,7 @@ class Output:
             status="running",
             started=self._clock.stamp(),
             argv=self._argv,
-            inputs=tuple(inputs),
+            inputs=records.without_secrets([shown(each) for each in inputs]),
             seed=seed,
             simulated=simulated,
             versions=records.versions(),

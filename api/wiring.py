@@ -16,6 +16,7 @@ from dikast import providers, sinks, strategies, streams
 from dikast.beside import loaders
 from dikast.config import (
     WORKERS_MAX,
+    InputSettings,
     JudgeSettings,
     ProviderEntry,
     RunSettings,
@@ -24,6 +25,7 @@ from dikast.config import (
     load_settings,
     make_judge,
     read_provider,
+    with_input,
 )
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError, SinkError, StoreError
@@ -42,7 +44,14 @@ from dikast.providers import (
     TruthTable,
 )
 from dikast.providers.simulate_server import SimulateServer, start
-from dikast.sinks import BrokenPolicy, FanoutSink, JsonlSink, OutputScan
+from dikast.sinks import (
+    BrokenPolicy,
+    FanoutSink,
+    JsonlSink,
+    OutputScan,
+    ParquetSink,
+    is_table_name,
+)
 from dikast.strategies import StrategyConfig
 from dikast.toml_check import nearest, read_table
 
@@ -63,6 +72,9 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     store: str | None = None
     no_store: bool | None = None
+    format: str | None = None
+    split: str | None = None
+    columns: str | None = None
 
 
 def settle(choices: Choices) -> Settings:
@@ -78,7 +90,10 @@ def settle(choices: Choices) -> Settings:
         name, settings = _with_judge(text, settings)
         named.append(name)
     settings = msgspec.structs.replace(
-        settings, run=_with_run(settings.run, choices), strategy=_strategy(settings, choices, named)
+        settings,
+        run=_with_run(settings.run, choices),
+        strategy=_strategy(settings, choices, named),
+        input=with_input(settings.input, choices.format, choices.split, choices.columns),
     )
     check_names(settings)
     assert settings.strategy is not None
@@ -353,16 +368,27 @@ def store_path(settings: Settings, output: Path | None) -> str | Path | None:
     return None if output is None else output.parent / STORE_NAME
 
 
-def open_source(paths: Sequence[str], form: str | None) -> Source:
+def open_source(paths: Sequence[str], how: InputSettings | str | None = None) -> Source:
     """The source over the named files, or over a topic.
+
+    Args:
+        paths: files, folders, patterns, addresses; or one topic.
+        how: they are read; a format's name stands for no more than that.
 
     Raises:
         InputError: the format is not known.
-        ConfigError: a topic's address is wrong, or stands beside other inputs.
+        ConfigError: a topic's address is wrong, or stands beside other inputs, or a field in
+            `columns` is none.
     """
+    if how is None or isinstance(how, str):
+        how = InputSettings(format=how)
     if any(map(streams.is_kafka, paths)):
-        return streams.open_source(paths, form)
-    return FileSource(paths, format=form or "auto")
+        if how.columns or how.split:
+            raise ConfigError(
+                "columns and split are for files; a topic has its records as they are"
+            )
+        return streams.open_source(paths, how.format)
+    return FileSource(paths, format=how.format or "auto", columns=how.columns, split=how.split)
 
 
 def open_sinks(
@@ -390,6 +416,8 @@ def open_sinks(
     # The output is the truth about what is done, so it gets an outcome after all others.
     if streams.is_kafka(output.where):
         last = streams.open_sink(output.where, clock=clock)
+    elif is_table_name(output.where):
+        last = ParquetSink(output.where, resume=resume, sync="close")
     else:
         last = JsonlSink(output.where, resume=resume, sync="close")
     sink: Sink = last

@@ -100,8 +100,9 @@ def detect(objs: Sequence[Any], file: str | None = None) -> str:
     first = next((each for each in objs if isinstance(each, dict)), None)
     keys = ", ".join(sorted(map(str, first))[:20]) if first else "no objects"
     raise InputError(
-        f"no known format has these fields: {keys or 'none at all'}; rename them, or force one "
-        f"with --format: {', '.join(each.name for each in FORMATS)}",
+        f"no known format has these fields: {keys or 'none at all'}; say which is which with "
+        "--columns question=NAME,response_a=NAME,response_b=NAME, or force a format with "
+        f"--format: {', '.join(each.name for each in FORMATS)}",
         file=file,
     )
 

@@ -1,7 +1,8 @@
 """From bytes on disk to numbered rows of bytes: unpacking, splitting, in bounded memory.
 
-The first step of a file on its way in. `read_items` takes anything with a `read`, recognises gzip
-and zstd by their first bytes and a JSON array by its first bracket, and yields the rows as bytes.
+The first step of a text file on its way in. `read_items` takes anything with a `read`, recognises
+gzip and zstd by their first bytes and a JSON array by its first bracket, and yields the rows as
+bytes. `unpacked` alone is the way of other texts (`engine.csvrows`).
 What is wrong with the input becomes a `Flaw` in the place where it was met; what was read before
 it has been handed out. Knows nothing of JSON values or pairs.
 """
@@ -15,10 +16,12 @@ from dikast.engine.errors import InputError
 
 Read = Callable[[int], bytes]
 _CHUNK_BYTES = 1 << 18
-_PACKED_BYTES = 1 << 15  # packed input is taken in small bites: one bite may unpack to a lot
-_GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
-_BOM = b"\xef\xbb\xbf"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+PACKED_BYTES = 1 << 15  # packed input is taken in small bites: one bite may unpack to a lot
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+PARQUET = b"PAR1"
+HEAD_BYTES = 6
+BOM = b"\xef\xbb\xbf"
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Flaw(NamedTuple):
@@ -34,6 +37,13 @@ class Item(NamedTuple):
     raw: bytes | Flaw
 
 
+class RawRow(NamedTuple):
+    """A row of any input: an `Item`, or out of a table an object with the columns as fields."""
+
+    number: int
+    raw: bytes | dict[str, Any] | Flaw
+
+
 def read_items(read: Read, *, row_bytes_max: int, file: str) -> Iterator[list[Item]]:
     """Rows in lists, one for each chunk that was read. Blank lines are left out, but counted.
 
@@ -46,18 +56,31 @@ def read_items(read: Read, *, row_bytes_max: int, file: str) -> Iterator[list[It
         InputError: the input is of a kind that cannot be read at all.
         OSError: reading failed.
     """
-    chunks = _unpacked(read, file)
+    first = head_of(read)
+    if first.startswith(PARQUET):
+        raise InputError(
+            "is a Parquet file, and JSON lines are read here; name the journal beside it "
+            f"({file}.jsonl), or make JSON lines of it with dikast convert",
+            file=file,
+        )
+    yield from split_json(unpacked(first, read), row_bytes_max=row_bytes_max, file=file)
+
+
+def split_json(
+    chunks: Iterator[bytes | Flaw], *, row_bytes_max: int, file: str
+) -> Iterator[list[Item]]:
+    """As `read_items`, for text that has been unpacked."""
     head = b""
     for chunk in chunks:  # enough to see a byte order mark and the first character
         if isinstance(chunk, Flaw):
             yield [Item(1, chunk)]
             return
         head += chunk
-        if len(head) > len(_BOM) and head.removeprefix(_BOM).lstrip():
+        if len(head) > len(BOM) and head.removeprefix(BOM).lstrip():
             break
-    if head.startswith(_UTF16):
+    if head.startswith(UTF16):
         raise InputError("is UTF-16 text; convert it to UTF-8", file=file)
-    head = head.removeprefix(_BOM)
+    head = head.removeprefix(BOM)
     is_array = head.lstrip().startswith(b"[")
     splitter: _Lines | _Elements = _Elements(row_bytes_max) if is_array else _Lines(row_bytes_max)
     yield splitter.feed(head)
@@ -73,12 +96,16 @@ def read_items(read: Read, *, row_bytes_max: int, file: str) -> Iterator[list[It
 # -- unpacking --------------------------------------------------------------------------------
 
 
-def _unpacked(read: Read, file: str) -> Iterator[bytes | Flaw]:
-    first = read(_PACKED_BYTES)
-    while first and len(first) < 4 and (more := read(_PACKED_BYTES)):
+def head_of(read: Read) -> bytes:
+    """The first bytes of an input, enough to recognise what it is."""
+    first = read(PACKED_BYTES)
+    while first and len(first) < HEAD_BYTES and (more := read(PACKED_BYTES)):
         first += more
-    if first.startswith(_PARQUET):
-        raise InputError("is a Parquet file; convert it to JSONL", file=file)
+    return first
+
+
+def unpacked(first: bytes, read: Read) -> Iterator[bytes | Flaw]:
+    """The content of an input that begins with `first`, unpacked where it is gzip or zstd."""
     if first.startswith(_GZIP):
         yield from _inflate(first, read, _new_gzip, (zlib.error,), "gzip")
     elif first.startswith(_ZSTD):
@@ -120,11 +147,11 @@ def _inflate(
         if out:
             yield out
         if not unpacker.eof:
-            data, kept = kept or read(_PACKED_BYTES), b""
+            data, kept = kept or read(PACKED_BYTES), b""
             continue
-        data, kept = unpacker.unused_data + kept or read(_PACKED_BYTES), b""
+        data, kept = unpacker.unused_data + kept or read(PACKED_BYTES), b""
         if kind == "gzip":
-            data = data.lstrip(b"\0") or read(_PACKED_BYTES)  # tapes pad with zeros
+            data = data.lstrip(b"\0") or read(PACKED_BYTES)  # tapes pad with zeros
         unpacker, begun = new(), False
     if begun:
         yield Flaw(f"the {kind} data ends too early: the file was cut off; the rows before it "

@@ -7,46 +7,61 @@ judging.
 """
 
 import asyncio
-import json
+import contextlib
 import os
 import threading
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from functools import partial
 from itertools import islice
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
+from dikast.engine.columns import Columns
 from dikast.engine.errors import InputError
 from dikast.engine.formats import detect, format_named, map_rows
-from dikast.engine.lines import Flaw, Read, read_items
-from dikast.engine.lines import Item as RawRow
+from dikast.engine.lines import Flaw, RawRow
 from dikast.engine.model import BadRow, Item, Pair, Row, Subject
-from dikast.engine.text import scrub
+from dikast.engine.places import Place, is_remote, places, shown
+from dikast.engine.reading import decoded, read_place
+from dikast.engine.tables import is_outcome
 
 ROW_BYTES_MAX: Final = 64 << 20
 _BATCH_ROWS = 256
 _LOOK_AT_ROWS = 20
-_STDIN = 0
-_STDIN_BYTES = 1 << 16
 
 PathLike = str | os.PathLike[str]
+T = TypeVar("T")
 
 
 class FileSource:
-    """Pairs from JSONL files or JSON arrays, plain, gzip or zstd, one after the other.
+    """Pairs from files of any kind, one after the other: JSONL, JSON arrays, CSV, TSV, Parquet,
+    Arrow, plain or packed, on disk or at an address; see docs/formats.md.
 
-    The path `-` is standard input; it is read in a thread of its own, a batch as soon as there is
-    one, so a slow writer keeps nobody waiting. Every file's format is recognised by itself.
+    The path `-` is standard input; it and whatever is at an address is read in a thread of its
+    own, a batch as soon as there is one, so a slow writer keeps nobody waiting. Every file's
+    format is recognised by itself.
 
     Args:
-        paths: one path or several.
+        paths: one or several of: file, folder, saved dataset, pattern, address, `-`.
         format: the name of a format (docs/formats.md), or "auto".
+        columns: which column of the input stands for which field: `{"question": "prompt"}`.
+        split: the part of a dataset that is wanted.
         batch_rows: the most rows in one batch.
-        row_bytes_max: a longer row becomes a bad row; it also bounds the memory.
+        row_bytes_max: a longer row (in CSV: cell) becomes a bad row; it also bounds the memory.
 
     Raises:
         InputError: there is no format of that name, or no path was given.
+        ConfigError: a field in `columns` is none.
     """
 
     def __init__(
@@ -54,6 +69,8 @@ class FileSource:
         paths: PathLike | Sequence[PathLike],
         *,
         format: str = "auto",
+        columns: Mapping[str, str] | None = None,
+        split: str | None = None,
         batch_rows: int = _BATCH_ROWS,
         row_bytes_max: int = ROW_BYTES_MAX,
     ) -> None:
@@ -64,9 +81,11 @@ class FileSource:
         if format != "auto":
             format_named(format)
         self._format = format
+        self._columns = Columns(columns or {})
+        self._split = split
         self._batch_rows = batch_rows
         self._row_bytes_max = row_bytes_max
-        self._fd = -1
+        self._reading: Generator[Any, None, None] | None = None
 
     async def batches(self) -> AsyncIterator[list[Row]]:
         """Rows in input order.
@@ -74,57 +93,84 @@ class FileSource:
         Raises:
             InputError: a file is missing, cannot be read, or its format is not recognised.
         """
-        for path in self.paths:
-            if path == "-":
-                rows = self._rows("stdin", lambda size: os.read(_STDIN, min(size, _STDIN_BYTES)))
-                while (batch := await _in_thread(rows)) is not None:
-                    yield batch
-                continue
-            self._fd = _open(path)
-            try:
-                for batch in self._rows(path, lambda size: os.read(self._fd, size)):
-                    yield batch
-            finally:
-                self._close()
+        async for batch in self._each(self._rows):
+            yield batch
+
+    async def objects(self) -> AsyncIterator[list[tuple[str, int, Any]]]:
+        """The rows as they stand, whatever they are: file, number, and the value or a `Flaw`.
+
+        Raises:
+            InputError: a file is missing or cannot be read.
+        """
+        async for batch in self._each(self._objects):
+            yield batch
 
     async def aclose(self) -> None:
         """Close the file that is open, if one is."""
         self._close()
 
     def __repr__(self) -> str:
-        return f"FileSource({self.paths!r}, format={self._format!r})"
+        return f"FileSource({[shown(path) for path in self.paths]!r}, format={self._format!r})"
+
+    async def _each(
+        self, read: Callable[[Place], Generator[list[T], None, None]]
+    ) -> AsyncIterator[list[T]]:
+        """What `read` gives of every file, in a thread where reading may have to wait."""
+        for path in self.paths:
+            for place in await self._places(path):
+                self._reading = rows = read(place)
+                try:
+                    if place.slow:
+                        while (batch := await _in_thread(partial(next, rows, None))) is not None:
+                            yield batch
+                    else:
+                        for batch in rows:
+                            yield batch
+                finally:
+                    self._close()
+
+    async def _places(self, path: str) -> list[Place]:
+        if is_remote(path):
+            return await _in_thread(partial(places, path, self._split))
+        return places(path, self._split)
 
     def _close(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        rows, self._reading = self._reading, None
+        if rows is not None:
+            # A reader that waits in its thread is let go with the thread.
+            with contextlib.suppress(ValueError):
+                rows.close()
 
-    def _rows(self, file: str, read: Read) -> Iterator[list[Row]]:
-        items = read_items(read, row_bytes_max=self._row_bytes_max, file=file)
-        try:
-            yield from self._mapped(file, items)
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", file=file) from error
+    def _rows(self, place: Place) -> Generator[list[Row], None, None]:
+        chunks = read_place(place, self._columns, row_bytes_max=self._row_bytes_max)
+        with contextlib.closing(chunks):
+            form = self._format
+            waiting: list[RawRow] = []
+            for items in chunks:
+                if form == "auto":
+                    waiting.extend(items)
+                    if len(waiting) < _LOOK_AT_ROWS and not _any_object(waiting):
+                        continue
+                    form = _recognise(waiting, place.shown)
+                    items, waiting = waiting, []
+                yield from self._cut(items, form, place.shown)
+            if waiting:
+                yield from self._cut(waiting, _recognise(waiting, place.shown), place.shown)
 
-    def _mapped(self, file: str, chunks: Iterator[list[RawRow]]) -> Iterator[list[Row]]:
-        form = self._format
-        waiting: list[RawRow] = []
-        for items in chunks:
-            if form == "auto":
-                waiting.extend(items)
-                if len(waiting) < _LOOK_AT_ROWS and not _any_object(waiting):
-                    continue
-                form = _recognise(waiting, file)
-                items, waiting = waiting, []
-            yield from self._cut(items, form, file)
-        if waiting:
-            yield from self._cut(waiting, _recognise(waiting, file), file)
+    def _objects(self, place: Place) -> Generator[list[tuple[str, int, Any]], None, None]:
+        chunks = read_place(place, self._columns, row_bytes_max=self._row_bytes_max)
+        with contextlib.closing(chunks):
+            for items in chunks:
+                yield [(place.shown, item.number, decoded(item.raw)) for item in items]
 
     def _cut(self, items: list[RawRow], form: str, file: str) -> Iterator[list[Row]]:
         """Batches of at most `batch_rows` rows, mapped as they are asked for."""
         batch: list[Row] = []
         for number, raw in items:
             for item in items_of(raw, form):
+                if isinstance(item, BadRow) and self._columns:
+                    field = self._columns.column_of(item.field)
+                    item = msgspec.structs.replace(item, field=field)
                 batch.append(Row(item=item, file=file, line=number))
                 if len(batch) >= self._batch_rows:
                     yield batch
@@ -218,90 +264,58 @@ class MemorySource:
         return f"MemorySource({len(self._rows)} rows)"
 
 
-def _open(path: str) -> int:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError as error:
-        raise InputError("there is no such file", file=path) from error
-    except OSError as error:
-        raise InputError(f"cannot be opened: {error.strerror}", file=path) from error
-    if Path(path).is_dir():
-        os.close(fd)
-        raise InputError("is a folder; name the files in it", file=path)
-    return fd
-
-
-def items_of(raw: bytes | Flaw, form: str) -> list[Subject | BadRow]:
-    """The pairs that a row of JSON stands for in the named format, or what is wrong with it."""
-    obj = raw if isinstance(raw, Flaw) else _decoded(raw)
+def items_of(raw: bytes | dict[str, Any] | Flaw, form: str) -> list[Subject | BadRow]:
+    """What a row (JSON, or an object) stands for in the named format, or what is wrong with it."""
+    obj = decoded(raw)
     if isinstance(obj, Flaw):
         return [BadRow(message=obj.message)]
     return map_rows(form, obj)
 
 
-def _decoded(raw: bytes) -> Any:
-    """The value of a row, or a flaw. What only a lenient reader takes is taken, and cleaned."""
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as strict:
-        try:
-            # Lone surrogates, NaN: Python writes them, so files have them. The row stays.
-            return scrub(json.loads(raw.decode()))
-        except UnicodeDecodeError:
-            return Flaw("is not UTF-8 text")
-        except RecursionError:
-            return Flaw("is nested too deep")
-        except ValueError:
-            return Flaw(f"is not JSON: {str(strict).removeprefix('JSON is malformed: ')}")
-
-
 def _any_object(items: list[RawRow]) -> bool:
     """True when a row to recognise the format by has come (the last one, in all likelihood)."""
-    return any(
-        not isinstance(item.raw, Flaw) and isinstance(_decoded(item.raw), dict)
-        for item in items[-_LOOK_AT_ROWS:]
-    )
+    return any(isinstance(decoded(item.raw), dict) for item in items[-_LOOK_AT_ROWS:])
 
 
 def _recognise(items: list[RawRow], file: str) -> str:
     """The format of the first rows. Where not one can be read, the first complaint is the error."""
-    values = [
-        item.raw if isinstance(item.raw, Flaw) else _decoded(item.raw)
-        for item in items[:_LOOK_AT_ROWS]
-    ]
+    values = [decoded(item.raw) for item in items[:_LOOK_AT_ROWS]]
     if not any(isinstance(value, dict) for value in values):
         flaw = next((value for value in values if isinstance(value, Flaw)), None)
         what = flaw.message if flaw else "the rows are no objects with named fields"
         raise InputError(f"no row can be read; {what}", file=file, line=items[0].number)
+    if any(map(is_outcome, values)):
+        raise InputError(
+            "holds outcomes of dikast judge and no pairs; only dikast convert takes them (on "
+            "standard input with --format outcomes)",
+            file=file,
+            line=items[0].number,
+        )
     return detect(values, file)
 
 
-async def _in_thread(rows: Iterator[list[Row]]) -> list[Row] | None:
-    """The next batch, read in a daemon thread: a reader that waits for ever must not keep the
+async def _in_thread(work: Callable[[], T]) -> T:
+    """What `work` returns, done in a daemon thread: a reader that waits for ever must not keep the
     program from ending, as a thread of the default executor would.
     """
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[list[Row] | None] = loop.create_future()
+    done: asyncio.Future[T] = loop.create_future()
 
-    def settle(batch: list[Row] | None, error: InputError | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(batch)
-        else:
-            done.set_exception(error)
+    def settle(set_it: Callable[[Any], None], value: Any) -> None:
+        if not done.done():
+            set_it(value)
 
-    def work() -> None:
-        batch: list[Row] | None = None
-        error: InputError | None = None
+    def run() -> None:
+        set_it: Callable[[Any], None] = done.set_exception
+        value: Any = RuntimeError("the reader has broken down")
         try:
-            batch = next(rows, None)
+            set_it, value = done.set_result, work()
         except InputError as problem:
-            error = problem
-        try:
-            loop.call_soon_threadsafe(settle, batch, error)
-        except RuntimeError:
-            return  # the loop has ended meanwhile: nobody waits for this batch
+            set_it, value = done.set_exception, problem
+        finally:
+            # The loop may have ended meanwhile: then nobody waits for this.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(settle, set_it, value)
 
-    threading.Thread(target=work, name="dikast-stdin", daemon=True).start()
+    threading.Thread(target=run, name="dikast-reader", daemon=True).start()
     return await done

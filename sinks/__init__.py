@@ -10,6 +10,8 @@ from dikast.engine.ports import Sink
 from dikast.sinks.fanout import BrokenPolicy, FanoutSink
 from dikast.sinks.jsonl import JsonlSink, SyncPolicy
 from dikast.sinks.memory import MemorySink
+from dikast.sinks.parquet import ParquetSink, is_table_name, journal_of
+from dikast.sinks.records import RecordWriter, kind_of, open_records
 from dikast.sinks.resume import OutputScan, scan_output
 
 __all__ = [
@@ -18,8 +20,14 @@ __all__ = [
     "JsonlSink",
     "MemorySink",
     "OutputScan",
+    "ParquetSink",
+    "RecordWriter",
     "SyncPolicy",
     "build",
+    "is_table_name",
+    "journal_of",
+    "kind_of",
+    "open_records",
     "scan_output",
 ]
 
@@ -31,7 +39,8 @@ def build(
     fresh: bool = False,
     sync: SyncPolicy = "never",
 ) -> Sink:
-    """The sink that `where` names: a path or `jsonl:PATH`, `-` for standard output, `memory:`.
+    """The sink that `where` names: a path, `jsonl:PATH` or `parquet:PATH` (a path that ends in
+    .parquet is one, too), `-` for standard output, `memory:`.
 
     Args:
         where: path or URL.
@@ -46,11 +55,14 @@ def build(
     text = os.fspath(where)
     scheme, colon, rest = text.partition(":")
     if not colon or len(scheme) < 2 or not scheme.isalnum():
-        scheme, rest = "jsonl", text
+        scheme, rest = ("parquet" if is_table_name(text) else "jsonl"), text
     if scheme == "memory":
         return MemorySink()
     if scheme == "jsonl" and rest:
         return JsonlSink(rest, resume=resume, fresh=fresh, sync=sync)
+    if scheme == "parquet" and rest:
+        return ParquetSink(rest, resume=resume, fresh=fresh, sync=sync)
     raise ConfigError(
-        f"sink {text!r}: unknown kind {scheme!r}; use a path, jsonl:PATH, - or memory:"
+        f"sink {text!r}: unknown kind {scheme!r}; use a path, jsonl:PATH, parquet:PATH, - or "
+        "memory:"
     )

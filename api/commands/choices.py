@@ -18,4 +18,7 @@ def choices_from(args: argparse.Namespace) -> wiring.Choices:
         limit=getattr(args, "limit", None),
         store=getattr(args, "store", None),
         no_store=True if getattr(args, "no_store", False) else None,
+        format=getattr(args, "format", None),
+        split=getattr(args, "split", None),
+        columns=getattr(args, "columns", None),
     )

@@ -124,7 +124,7 @@ async def _judge(
             simulated=True,
         )
         async with contextlib.aclosing(JsonlSink(path)) as sink:
-            report = await engine.run(wiring.open_source([str(pairs)], None), sink)
+            report = await engine.run(wiring.open_source([str(pairs)]), sink)
         output.end(report, simulated=True)
     return report
 

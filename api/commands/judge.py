@@ -40,7 +40,7 @@ async def run(args: argparse.Namespace) -> int:
     clock = SystemClock()
     lane = open_lane(args, settings, clock)
     output = Output(args.output, argv=args.argv, clock=clock)
-    source = wiring.open_source(args.pairs, args.format)
+    source = wiring.open_source(args.pairs, settings.input)
     progress = Progress(clock)
     log = LogObserver(build_logger(args.log_level, args.log_format), args.log_level)
     # An answer of an earlier judge must not be corrected by what today's anchors say.
@@ -69,7 +69,7 @@ async def run(args: argparse.Namespace) -> int:
         if resume is not None:
             progress.already = resume.done
             _say(args, f"resuming {output.where}: {_resumed(resume)}")
-        progress.total = count_rows(args.pairs, settings.run.limit)
+        progress.total = count_rows(args.pairs, settings.run.limit, settings.input.split)
         progress.lag = streams.lag_of(source)
         sink = wiring.open_sinks(
             output,

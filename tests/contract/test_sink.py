@@ -6,10 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from dikast.engine.columns import Columns
 from dikast.engine.errors import SinkError
 from dikast.engine.model import Failed, Outcome, Undecided, Verdict, Vote
+from dikast.engine.places import LocalTree, Place
 from dikast.engine.ports import Sink
-from dikast.sinks import FanoutSink, JsonlSink, MemorySink
+from dikast.engine.reading import read_place
+from dikast.engine.tables import outcome_of
+from dikast.sinks import FanoutSink, JsonlSink, MemorySink, ParquetSink
 
 Made = tuple[Sink, Callable[[], list[Outcome]]]
 OUTCOMES: list[Outcome] = [
@@ -22,7 +26,7 @@ OUTCOMES: list[Outcome] = [
         file="in.jsonl",
         line=3,
     ),
-    Undecided(id="two", why="unparsed"),
+    Undecided(id="two", why="unparsed", votes=(Vote(judge="j", order="ab", pick="none"),)),
     Failed(id="three", reason="timeout", message="no answer", attempts=3),
 ]
 
@@ -33,12 +37,24 @@ def read_back(path: Path) -> list[Outcome]:
     return [msgspec.json.decode(line, type=Outcome) for line in data.split(b"\n")[:-1]]
 
 
-@pytest.fixture(params=["memory", "jsonl", "fanout"])
+def read_table(path: Path) -> list[Outcome]:
+    """A table once it is there; until the sink is closed its journal stands for it."""
+    if not path.exists():
+        return read_back(path.with_name(path.name + ".jsonl"))
+    place = Place(LocalTree(), str(path), str(path))
+    rows = read_place(place, Columns(), row_bytes_max=1 << 20)
+    return [outcome_of(row.raw) for some in rows for row in some if isinstance(row.raw, dict)]
+
+
+@pytest.fixture(params=["memory", "jsonl", "fanout", "parquet"])
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
     path = tmp_path / "out.jsonl"
     memory = MemorySink()
     if request.param == "memory":
         return memory, lambda: memory.outcomes
+    if request.param == "parquet":
+        table = tmp_path / "out.parquet"
+        return ParquetSink(table), lambda: read_table(table)
     if request.param == "fanout":
         return FanoutSink([memory, JsonlSink(path)]), lambda: read_back(path)
     return JsonlSink(path), lambda: read_back(path)

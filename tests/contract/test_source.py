@@ -1,6 +1,7 @@
 """What every Source promises, run over every implementation."""
 
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,8 @@ import pytest
 from dikast.engine.model import BadRow, Pair, Row
 from dikast.engine.ports import Source
 from dikast.engine.sources import FileSource, IterableSource, MemorySource
+from dikast.engine.tables import PAIR_COLUMNS
+from dikast.sinks import open_records
 
 PAIRS = [
     Pair(id=str(n), question=f"q{n}", response_a="x", response_b="y", meta={"n": n})
@@ -21,7 +24,33 @@ async def _stream() -> AsyncIterator[Pair]:
         yield pair
 
 
-@pytest.fixture(params=["file", "two files", "iterable", "async iterable", "dicts", "memory"])
+TABLES = ("pairs.csv", "pairs.tsv.gz", "pairs.json.zst", "pairs.parquet", "pairs.arrow")
+
+
+def written(folder: Path, name: str) -> Path:
+    """The pairs in a file of the kind that its name says."""
+    with open_records(str(folder / name), PAIR_COLUMNS) as writer:
+        for pair in PAIRS:
+            writer.add(pair)
+    return folder / name
+
+
+def in_folder(folder: Path) -> Path:
+    """The pairs in two files of different kinds in one folder, in order of name."""
+    for name, some in (("a.csv", PAIRS[:99]), ("sub/b.parquet", PAIRS[99:])):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        with open_records(str(folder / name), PAIR_COLUMNS) as writer:
+            for pair in some:
+                writer.add(pair)
+    return folder
+
+
+@pytest.fixture(
+    params=[
+        *("file", "two files", "iterable", "async iterable", "dicts", "memory"),
+        *(*TABLES, "folder", "pattern"),
+    ]
+)
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Source:
     lines = [msgspec.json.encode(pair) + b"\n" for pair in PAIRS]
     files = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
@@ -37,7 +66,15 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Source:
         "dicts": lambda: IterableSource([msgspec.to_builtins(pair) for pair in PAIRS]),
         "memory": lambda: MemorySource(PAIRS),
     }
+    for name in TABLES:
+        makers[name] = partial(_of_file, tmp_path, name)
+    makers["folder"] = lambda: FileSource(in_folder(tmp_path / "folder"))
+    makers["pattern"] = lambda: FileSource(f"{in_folder(tmp_path / 'p')}/**/*.[cp]*")
     return makers[request.param]()
+
+
+def _of_file(folder: Path, name: str) -> Source:
+    return FileSource(written(folder, name))
 
 
 async def read(source: Source) -> list[Row]:
