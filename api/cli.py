@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from dikast.cli_reports import add_reports
+from dikast.commands.benchmark_words import add_benchmark
 from dikast.commands.preferences_words import add_preferences
 from dikast.commands.rank_args import add_rank
 
@@ -59,6 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_simulate(commands, shared)
     _add_convert(commands, shared)
     add_preferences(commands, shared, _command)
+    add_benchmark(commands, shared, _command)
     add_reports(commands, shared, _command)
     add_rank(_command(commands, "rank", shared, "rank models by their battles, with doubt"))
     return parser
