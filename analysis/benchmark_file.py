@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from dikast.analysis.benchmark_format import TOPICS, Finding
-from dikast.analysis.benchmark_logs import turns_of
+from dikast.analysis.benchmark_logs import list_in, turns_of
 from dikast.engine.errors import InputError
 from dikast.engine.model import Message
 
@@ -95,10 +95,11 @@ class BenchmarkFile:
         value, end = self._value(at)
         turns, _ = turns_of(value)
         spans: list[tuple[int, int]] = []
-        if isinstance(turns, list):
+        listed = list_in(turns)
+        if listed is not None:
             # A dialogue that is an object keeps its turns behind the first bracket.
             place = self._text.index("[", at) + 1
-            for _ in turns:
+            for _ in listed:
                 place = self._skip(place, ",")
                 _, stop = self._value(place)
                 spans.append((place, stop))
@@ -138,10 +139,11 @@ def shape_findings(turns: Any) -> list[Finding]:
 
     Keys, speakers, the one text part of `content`, and a known topic on the first turn only.
     """
-    if not isinstance(turns, list) or not turns:
+    listed = list_in(turns)
+    if not listed:
         return [Finding("no_turns", "is not a list of turns", fixable=False)]
     found: list[Finding] = []
-    for at, turn in enumerate(turns):
+    for at, turn in enumerate(listed):
         if not isinstance(turn, dict):
             found.append(Finding("no_turns", "is not an object", at, fixable=False))
             continue
@@ -179,7 +181,7 @@ def topic_of(value: Any) -> str | None:
 
 
 def _one_text(content: Any) -> bool:
-    parts = cast(list[Any], content) if isinstance(content, list) else []
+    parts = list_in(content) or []
     if len(parts) != 1 or not isinstance(parts[0], dict):
         return False
     plain = cast(dict[str, Any], parts[0])

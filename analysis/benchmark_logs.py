@@ -80,12 +80,21 @@ def turns_of(row: Any) -> tuple[Any, str | None]:
     return turns, str(name) if isinstance(name, str | int) else None
 
 
+def list_in(value: Any) -> list[Any] | None:
+    """A decoded value, where it is a list."""
+    if not isinstance(value, list):
+        return None
+    listed: list[Any] = value
+    return listed
+
+
 def read_turns(turns: Any) -> tuple[Message, ...] | Misfit:
     """Turns as messages, or what is wrong with the first that is none."""
-    if not isinstance(turns, list):
+    listed = list_in(turns)
+    if listed is None:
         return Misfit("no_turns", "there is no list of turns")
     out: list[Message] = []
-    for at, turn in enumerate(turns):
+    for at, turn in enumerate(listed):
         try:
             read = messages_of([turn], "turn")
         except MisfitError as error:

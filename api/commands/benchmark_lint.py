@@ -4,7 +4,6 @@ Each finding is one line, `FILE:LINE: dialogue, turn, field: what [kind]`, as co
 """
 
 import argparse
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,8 +32,8 @@ async def run(args: argparse.Namespace) -> int:
     if args.fix != (args.output is not None):
         raise ConfigError("--fix writes a copy and -o names it; give both or neither")
     file = BenchmarkFile(args.file)
-    if args.fix and os.path.realpath(args.output) == os.path.realpath(args.file):
-        raise ConfigError(f"-o {args.output}: is the file itself; name another one")
+    if args.fix:
+        _check_copy(args)
     dialogues = 0
     found: list[Place] = []
     fixed: list[tuple[Sequence[Message], str]] = []
@@ -52,6 +51,11 @@ async def run(args: argparse.Namespace) -> int:
     if not found:
         return status.OK
     return status.OK if args.fix and len(fixed) == dialogues else status.FAILURES
+
+
+def _check_copy(args: argparse.Namespace) -> None:
+    if Path(args.output).resolve() == Path(args.file).resolve():
+        raise ConfigError(f"-o {args.output}: is the file itself; name another one")
 
 
 def _tell(
