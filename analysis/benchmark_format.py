@@ -12,7 +12,14 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from dikast.analysis.benchmark_text import answer_like, asks_something, persona, unescaped
+from dikast.analysis.benchmark_text import (
+    answer_like,
+    asks_something,
+    orders,
+    persona,
+    repeats,
+    unescaped,
+)
 from dikast.engine.model import Message, Record, Winner
 
 TOPICS: Final = ("Code", "Writing", "Translation", "Math", "QA", "NLU", "Role", "Logic")
@@ -147,24 +154,30 @@ def _without_empty(turns: list[_Turn], found: list[Finding]) -> list[_Turn]:
 
 
 def _unshifted(turns: list[_Turn], found: list[Finding]) -> list[_Turn]:
-    """Roles that were shifted by one: a system prompt tagged as the user, the user as assistant."""
+    """Roles that were shifted by one: a system prompt tagged as the user, the user as assistant.
+
+    Also where the user's first turn was logged twice, the second time as the assistant's.
+    """
     roles = [turn.role for turn in turns]
-    if len(turns) < 2 or roles != ["user", "assistant"] * (len(turns) // 2):
+    last = turns[-1].content if turns else ""
+    if len(turns) < 2 or roles[-1] != "assistant" or answer_like(last):
         return turns
-    answers = turns[1::2]
-    asking = [asks_something(turn.content) for turn in answers]
-    if not asking[-1] or answer_like(answers[-1].content):
+    twice = roles[:2] == ["user", "assistant"] and repeats(turns[0].content, turns[1].content)
+    if not twice and not asks_something(last):
         return turns
-    if persona(turns[0].content) and 2 * sum(asking) >= len(asking):
-        message = "roles are shifted by one: the first turn reads like a system prompt and the last"
-        found.append(Finding("role_shift", f"{message} like a request", turns[0].at, "from"))
+    if roles == ["user", "assistant"] * (len(turns) // 2):
+        said = [turn.content for turn in turns[1::2]]
+        asking = sum(asks_something(text) and not answer_like(text) for text in said)
         flipped = {"user": "assistant", "assistant": "user"}
-        head = turns[0]._replace(role="system")
-        return [head, *(turn._replace(role=flipped[turn.role]) for turn in turns[1:])]
-    replies = turns[2::2]
-    if replies and all(asking) and not any(asks_something(turn.content) for turn in replies):
-        message = "every assistant turn reads like a request and no later user turn does"
-        found.append(Finding("unclear_roles", message, turns[0].at, "from", fixable=False))
+        rest = [turn._replace(role=flipped[turn.role]) for turn in turns[1:]]
+        if twice or (2 * asking >= len(said) and persona(turns[0].content)):
+            what = "is said again" if twice else "reads like a system prompt"
+            message = f"roles are shifted by one: the first turn {what}, the last is a request"
+            found.append(Finding("role_shift", message, turns[0].at, "from"))
+            return rest if twice else [turns[0]._replace(role="system"), *rest]
+    if orders(last):
+        message = "the last turn reads like a request but is tagged as the assistant's"
+        found.append(Finding("unclear_roles", message, turns[-1].at, "from", fixable=False))
     return turns
 
 
@@ -193,7 +206,8 @@ def _until_the_user(turns: list[_Turn], found: list[Finding]) -> list[_Turn]:
     asked = any(turn.role == "user" for turn in turns)
     if not asked and not any(not each.fixable for each in found):
         found.append(Finding("nothing_asked", "there is no turn of the user", fixable=False))
-    if asked and turns[-1].role == "assistant":
+    unclear = any(each.kind == "unclear_roles" for each in found)
+    if asked and turns[-1].role == "assistant" and not unclear:
         message = "ends with the assistant's turn: a logged answer was left on"
         found.append(Finding("trailing_assistant", message, turns[-1].at, "from"))
         return turns[:-1]

@@ -82,10 +82,7 @@ def turns_of(row: Any) -> tuple[Any, str | None]:
 
 def list_in(value: Any) -> list[Any] | None:
     """A decoded value, where it is a list."""
-    if not isinstance(value, list):
-        return None
-    listed: list[Any] = value
-    return listed
+    return msgspec.convert(value, list[Any]) if isinstance(value, list) else None
 
 
 def read_turns(turns: Any) -> tuple[Message, ...] | Misfit:

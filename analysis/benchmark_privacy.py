@@ -42,7 +42,14 @@ _CITIZEN = re.compile(
     r"(?<!\d)[1-9]\d{5}(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])\d{3}[\dXx](?!\d)"
 )
 _SSN = re.compile(r"(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d-])")
-_CARD = re.compile(r"(?<![\d.-])[3-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}(?![\d-])")
+# Grouped as cards are printed, or not at all; the first digits are those of a card network.
+_CARD = re.compile(
+    r"(?<![\d.-])(?:\d{13,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}|\d{4}([ -])\d{6}\2\d{5})(?![\d-])"
+)
+_NETWORKS = re.compile(
+    r"4(?:\d{12}|\d{15}|\d{18})|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}"
+    r"|35(?:2[89]|[3-8]\d)\d{12}|6(?:011|4[4-9]\d|5\d{2})\d{12}|62\d{14,17}"
+)
 _IBAN = re.compile(
     r"(?<![A-Z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?(?![A-Z0-9])"
 )
@@ -70,11 +77,12 @@ def _citizen(found: str) -> bool:
     return _CITIZEN_CHECKS[total % 11] == found[-1].upper()
 
 
-def _luhn(found: str) -> bool:
-    """The check digit of a card number (ISO/IEC 7812)."""
-    digits = [int(each) for each in reversed(_digits(found))]
+def _card(found: str) -> bool:
+    """A card network's first digits and length, and the check digit (ISO/IEC 7812)."""
+    plain = _digits(found)
+    digits = [int(each) for each in reversed(plain)]
     doubled = (sum(divmod(2 * each, 10)) for each in digits[1::2])
-    return 13 <= len(digits) <= 19 and (sum(digits[::2]) + sum(doubled)) % 10 == 0
+    return bool(_NETWORKS.fullmatch(plain)) and (sum(digits[::2]) + sum(doubled)) % 10 == 0
 
 
 def _iban(found: str) -> bool:
@@ -102,7 +110,7 @@ _LOOKED_FOR: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], bool]], ...
     ("email", _EMAIL, _somebody),
     ("id", _CITIZEN, _citizen),
     ("id", _SSN, _any),
-    ("id", _CARD, _luhn),
+    ("id", _CARD, _card),
     ("id", _IBAN, _iban),
     *(("phone", pattern, _phone) for pattern in _PHONES),
 )

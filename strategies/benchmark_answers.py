@@ -41,13 +41,13 @@ class Answers:
 
     @property
     def name(self) -> str:
-        """`benchmark-answers@version`."""
-        return f"benchmark-answers@{VERSION}"
+        """`benchmark_answers@version`."""
+        return f"benchmark_answers@{VERSION}"
 
     def spec(self) -> dict[str, Any]:
         """All that decides the answers."""
         return {
-            "kind": "benchmark-answers",
+            "kind": "benchmark_answers",
             "version": VERSION,
             "strong": [judge_spec(each) for each in self._strong],
             "weak": [judge_spec(each) for each in self._weak],

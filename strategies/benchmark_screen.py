@@ -88,13 +88,13 @@ class Screen:
 
     @property
     def name(self) -> str:
-        """`benchmark-screen@version`."""
-        return f"benchmark-screen@{VERSION}"
+        """`benchmark_screen@version`."""
+        return f"benchmark_screen@{VERSION}"
 
     def spec(self) -> dict[str, Any]:
         """All that decides the answer."""
         return {
-            "kind": "benchmark-screen",
+            "kind": "benchmark_screen",
             "version": VERSION,
             "judge": judge_spec(self._judge),
             "prompt": SCREEN_PROMPT,
