@@ -28,7 +28,7 @@ class Personal(NamedTuple):
 
 
 _EMAIL = re.compile(
-    r"(?<![\w.+-])[A-Za-z0-9._%+-]{1,64}@((?:[A-Za-z0-9-]{1,63}\.)+[A-Za-z]{2,24})(?![\w-])"
+    r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@((?:[A-Za-z0-9-]{1,63}\.)+[A-Za-z]{2,24})(?![A-Za-z0-9-])"
 )
 # RFC 2606 and 6761: domains that belong to nobody.
 _NOBODY = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|org|net))?|test|invalid|localhost)$", re.I)

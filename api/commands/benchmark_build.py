@@ -75,11 +75,11 @@ class Cast:
             if not given:
                 raise ConfigError(f"--{name}: say which model that is, such as openai:gpt-4o-mini")
         screener = args.screener or args.judge
-        named = [args.judge, screener, *args.strong, *args.weak]
+        named = list(dict.fromkeys([args.judge, screener, *args.strong, *args.weak]))
         choices = wiring.Choices(
             config=args.config,
-            judges=tuple(dict.fromkeys(named)),
-            strategy="committee" if len(set(named)) > 1 else None,
+            judges=tuple(named),
+            strategy="committee" if len(named) > 1 else None,
             seed=args.seed,
             budget_usd=args.budget_usd,
             workers=args.workers,
@@ -88,8 +88,10 @@ class Cast:
         )
         self.settings: Settings = wiring.settle(choices)
         judges = wiring.judges_in(self.settings)
-        # A judge named PROVIDER:MODEL goes by its model's name from here on.
-        found = {name: judges.get(name) or judges[name.partition(":")[2]] for name in set(named)}
+        if len(judges) < len(named):
+            raise ConfigError("two of the models go by the same name; name each in the same way")
+        # A judge named PROVIDER:MODEL goes by its model's name from here on; the order is kept.
+        found = dict(zip(named, judges.values(), strict=True))
         for judge in found.values():
             if judge.by_pair:
                 raise ConfigError("recorded answers (replay) cannot answer new prompts")

@@ -13,14 +13,27 @@ from typing import Any, NamedTuple
 
 TOPICS = ("Code", "Writing", "Translation", "Math", "QA", "NLU", "Role", "Logic")
 _EN = (
-    "river harvest engine lantern market copper window garden ticket harbour mountain paper "
-    "violin bridge winter kitchen planet signal forest teacher diamond carpet weather island "
-    "museum pepper railway blanket horizon candle festival tunnel library meadow compass ladder"
-).split()
+    *("river", "harvest", "engine", "lantern", "market", "copper", "window", "garden", "ticket"),
+    *("harbour", "mountain", "paper", "violin", "bridge", "winter", "kitchen", "planet", "signal"),
+    *("forest", "teacher", "diamond", "carpet", "weather", "island", "museum", "pepper", "railway"),
+    *(
+        "blanket",
+        "horizon",
+        "candle",
+        "festival",
+        "tunnel",
+        "library",
+        "meadow",
+        "compass",
+        "ladder",
+    ),
+)
 _ZH = (
-    "河流 丰收 引擎 灯笼 市场 黄铜 窗户 花园 车票 港口 山脉 纸张 提琴 桥梁 冬天 厨房 行星 信号 森林 教师 钻石 "
-    "地毯 天气 岛屿 博物馆 胡椒 铁路 毛毯 地平线 蜡烛 节日 隧道 图书馆 草地 罗盘 梯子 邮局 雨伞 瀑布 陶瓷"
-).split()
+    *("河流", "丰收", "引擎", "灯笼", "市场", "黄铜", "窗户", "花园", "车票", "港口"),
+    *("山脉", "纸张", "提琴", "桥梁", "冬天", "厨房", "行星", "信号", "森林", "教师"),
+    *("钻石", "地毯", "天气", "岛屿", "胡椒", "铁路", "毛毯", "蜡烛", "节日", "隧道"),
+    *("草地", "罗盘", "梯子", "邮局", "雨伞", "瀑布", "陶瓷"),
+)
 _ASKS_EN = ("Explain how", "Please describe", "Can you compare", "Write about", "Tell me why")
 _ASKS_ZH = ("请解释", "请描述", "帮我比较", "写一写", "告诉我为什么")
 
