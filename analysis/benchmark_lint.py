@@ -60,7 +60,8 @@ def lint(
                     message = f"as good as dialogue {twin.of} (similarity {twin.similarity:.2f})"
                     found.append(Finding("near_duplicate", message, fixable=False))
                     fixed = None
-            yield Linted(tuple(_placed(file, placed, each) for each in found), fixed)
+            places = sorted((_placed(file, placed, each) for each in found), key=lambda at: at.line)
+            yield Linted(tuple(places), fixed)
 
 
 def _checked(

@@ -26,7 +26,7 @@ from dikast.analysis.benchmark_account import (
 from dikast.analysis.benchmark_file import benchmark_json
 from dikast.analysis.benchmark_format import TOPICS, Dialogue
 from dikast.analysis.benchmark_review import KEEP_NOTE, Decisions, Draw, filter_errors
-from dikast.commands.benchmark_files import STORE, Artefact, read_dialogues
+from dikast.commands.benchmark_files import STORE, Artefact, make_private, read_dialogues
 from dikast.commands.benchmark_stages import (
     ANSWERS,
     CHALLENGE,
@@ -144,6 +144,8 @@ async def run(args: argparse.Namespace) -> int:
     with Artefact(folder / REJECTED) as rejected:
         refusals = Refusals(rejected)
         clean(args, folder, account, refusals, cast.seed)
+        if not cast.settings.run.no_store and cast.settings.run.store is None:
+            make_private(folder / STORE)
         async with open_rounds(cast.settings, folder / STORE, quiet=args.quiet) as rounds:
             await _ask(cast, folder, account, refusals, rounds)
         queue = _queue(args, folder, cast.seed)

@@ -21,6 +21,18 @@ STORE = "dikast-calls.sqlite"
 _BUFFER_BYTES = 1 << 18
 
 
+def make_private(path: Path) -> None:
+    """Make an empty file for its owner only, where there is none; what opens it keeps the mode.
+
+    Raises:
+        SinkError: it cannot be made.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise SinkError(f"{path}: cannot be written: {error.strerror}") from error
+
+
 class Artefact:
     """A file that takes its place when the `with` block ends without an error.
 

@@ -233,7 +233,8 @@ def test_what_people_drop_leaves_the_benchmark_and_the_filter_is_checked(place: 
     whole = place.build().summary["kept"]
     strong = {row["id"]: row["strong"] for row in place.rows("6-challenge-rejected.jsonl")}
     labels: list[dict[str, Any]] = []
-    kept, away = [], []
+    kept: list[str] = []
+    away: list[str] = []
     for row in place.rows("review.jsonl"):
         (kept if row.get("ask") == "keep or drop" else away).append(row["id"])
     for number, name in enumerate(kept[:9]):
@@ -283,7 +284,7 @@ def test_personal_data_is_masked_when_asked_and_reaches_no_other_file(place: Pla
     masked = place.build("--personal", "mask").summary
     assert masked["kept"] == 1
     assert "[EMAIL]" in (place.out / "benchmark.json").read_text("utf-8")
-    for name in hidden:
+    for name in (*hidden, "dikast-calls.sqlite"):
         assert b"jane@" not in (place.out / name).read_bytes()
         assert (place.out / name).stat().st_mode & 0o077 == 0
 
@@ -463,3 +464,43 @@ def test_fix_needs_a_copy_of_another_name(tmp_path: Path, cli: Cli) -> None:
     assert linted(cli, path, "-o", tmp_path / "c.json").code == 2
     ran = linted(cli, path, "--fix", "-o", path)
     assert (ran.code, "is the file itself" in ran.err) == (2, True)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "benchmark"
+PAGE = (ROOT / "docs" / "benchmark.md").read_text("utf-8")
+
+
+def test_the_page_shows_what_the_example_prints(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    chats = Path("examples/benchmark/chats.jsonl")
+    given = ("--config", "examples/benchmark.toml", *NAMES, "--quiet")
+    words = ("benchmark", "build", chats, "-o", tmp_path / "bench-out", *given)
+    dry = cli(*words, "--dry-run")
+    assert dry.out.strip() in PAGE
+    ran = cli(*words, "--md")
+    assert ran.code == 0, ran.err
+    assert ran.out.replace(f"{tmp_path}/", "").strip() in PAGE
+    for line in (tmp_path / "bench-out" / "rejected.jsonl").read_text("utf-8").splitlines():
+        assert line in PAGE
+    assert EXAMPLE.is_dir()
+
+
+def test_the_page_shows_what_a_lint_prints(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(EXAMPLE)
+    ran = cli("benchmark", "lint", "faulty.json")
+    assert ran.code == 1
+    assert ran.out.strip() in PAGE
+    fixed = cli("benchmark", "lint", "faulty.json", "--fix", "-o", tmp_path / "fixed.json")
+    assert fixed.code == 1
+    assert cli("benchmark", "lint", tmp_path / "fixed.json").code == 0
+
+
+def test_every_reason_that_can_be_counted_is_on_the_page() -> None:
+    named = {*FAULTS, "unclear_roles", "nothing_asked", "no_turns", "not_text", "orders_disagree"}
+    missing = [reason for reason in named if f"`{reason}`" not in PAGE]
+    assert missing == []

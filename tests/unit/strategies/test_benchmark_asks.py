@@ -118,7 +118,7 @@ async def test_a_stopped_run_goes_before_a_failed_call() -> None:
     async def ask(call: Call) -> Completion:
         if call.judge.name == "w1":
             raise RunStopped("budget", "spent")
-        raise ProviderError("server", "down")
+        raise ProviderError("transient", "down")
 
     with pytest.raises(RunStopped):
         await Answers(MODELS[:1], MODELS[2:], seed=0).judge(PAIR, ask)
