@@ -270,9 +270,7 @@ def _personal(rng: random.Random, kind: str, hard: bool) -> str:
             f"ghp_{digits * 4}",
         )
         return rng.choice(ways)
-    return rng.choice(
-        (_citizen(digits), _card(digits), f"{digits[:3]}-45-6789".replace("000", "123"))
-    )
+    return rng.choice((_citizen(digits), _card(digits), f"1{digits[:2]}-45-6789"))
 
 
 def _citizen(digits: str) -> str:

@@ -25,6 +25,7 @@ def kinds(text: str) -> list[str]:
         ("card 4539 1488 0343 6467", "id"),
         ("GB82 WEST 1234 5698 7654 32", "id"),
         ("key sk-abcdefghij0123456789XYZ", "key"),
+        ("密钥sk-abcdefghij0123456789XYZ。", "key"),
         ("AKIAIOSFODNN7EXAMPLE", "key"),
         ("-----BEGIN RSA PRIVATE KEY-----", "key"),
     ],
@@ -49,6 +50,14 @@ def test_each_kind_is_found(text: str, kind: str) -> None:
 )
 def test_numbers_with_a_wrong_check_digit_and_samples_are_left_alone(text: str) -> None:
     assert kinds(text) == []
+
+
+def test_the_body_of_a_private_key_is_masked_with_it() -> None:
+    text = "Use\n-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----\nplease"
+    (hidden,) = masked([Message(role="user", content=text)])
+    assert hidden.content == "Use\n[KEY]\nplease"
+    (hidden,) = masked([Message(role="user", content=text[:40])])
+    assert hidden.content == "Use\n[KEY]"
 
 
 def test_a_mask_hides_exactly_what_was_found_in_every_turn() -> None:

@@ -1,4 +1,4 @@
-"""Simulated models for building benchmarks: they screen, answer and compare by what is countable."""
+"""Simulated models for building benchmarks: they screen, answer, and compare what they count."""
 
 import json
 from typing import Any
