@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.tools import Cli, Ran, rows_of, write_rows
+from tests.cli.tools import Cli, Ran, answering, rows_of, write_rows
 from tests.sim.chat_logs import FAULTS, HARD, Planted, chat_log, write_log
 
 CONFIG = """
@@ -42,7 +42,7 @@ FILES = (
 class Place:
     """A folder with a log of planted faults and a configuration."""
 
-    def __init__(self, folder: Path, cli: Cli, rows: int = 300) -> None:
+    def __init__(self, folder: Path, cli: Cli, rows: int = 200) -> None:
         self.folder = folder
         self.cli = cli
         self.out = folder / "out"
@@ -274,6 +274,40 @@ def test_a_biased_or_unreadable_judge_keeps_nothing_and_says_why(place: Place) -
     assert report["benchmark"][-1]["dialogues"] == 0
 
 
+@pytest.mark.realtime
+@pytest.mark.parametrize(
+    ("status", "code", "told"),
+    [
+        (400, {"code": 1}, "failed_bad_request"),
+        (429, {"code": 3, "body": "insufficient_quota"}, "quota"),
+    ],
+)
+def test_calls_that_fail_are_counted_and_a_run_that_must_stop_writes_no_benchmark(
+    place: Place, status: int, code: dict[str, Any], told: str
+) -> None:
+    place.fill(40)
+    body = {"error": {"message": "no", "code": code.get("body", "bad")}}
+    with answering(status, body) as url:
+        text = (place.folder / "c.toml").read_text("utf-8")
+        more = f'[providers.far]\nkind = "openai"\nbase_url = "{url}"\napi_key_env = ""\n'
+        text = text.replace('big = { provider = "sim"', 'big = { provider = "far"')
+        (place.folder / "c.toml").write_text(more + text, "utf-8")
+        ran = place.build()
+    assert ran.code == code["code"]
+    if status == 400:
+        answers = next(each for each in ran.summary["stages"] if each["stage"] == "answers")
+        assert answers["rejected"] == {told: answers["entered"]}
+        check_counts(place, ran.summary)
+    else:
+        assert told in ran.err
+        assert "the same command resumes" in ran.err
+        assert not (place.out / "benchmark.json").exists()
+    place.configure()
+    again = place.build().summary
+    assert again["kept"] > 0
+    assert again["run"]["stored_calls"] > 0
+
+
 def test_personal_data_is_masked_when_asked_and_reaches_no_other_file(place: Place) -> None:
     row = {"messages": [{"role": "user", "content": "Write a letter to jane@corp.com {topic=QA}"}]}
     write_rows(place.logs, [row])
@@ -321,7 +355,7 @@ def test_missing_logs_and_missing_models_are_named(place: Place) -> None:
 def test_the_report_for_people_says_what_it_counted(place: Place) -> None:
     words = [word for word in place.words() if word != "--json"]
     ran = place.cli(*words)
-    assert "300 rows read = " in ran.out
+    assert "200 rows read = " in ran.out
     assert "the counts add up" in ran.out
     assert "Wilson, 95 %" in ran.out
     assert "### Stages" in place.cli(*words, "--md").out

@@ -64,7 +64,7 @@ def test_literal_escapes_in_real_tasks_are_undone_and_latex_stays(data: Path) ->
     assert undone == 2
 
 
-@pytest.mark.parametrize("name", ["judgebench", "arena_sample", "llmbar_case"])
+@pytest.mark.parametrize("name", ["judgebench", "llmbar_case"])
 def test_the_stream_finds_the_near_duplicates_that_a_comparison_of_all_pairs_finds(
     data: Path, name: str
 ) -> None:
