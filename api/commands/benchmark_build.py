@@ -140,7 +140,7 @@ async def run(args: argparse.Namespace) -> int:
         return status.OK
     decisions = None if args.labels is None else Decisions(args.labels)
     folder = Path(args.output)
-    make_folder(folder)
+    make_folder(folder, "the build")
     with Artefact(folder / REJECTED) as rejected:
         refusals = Refusals(rejected)
         clean(args, folder, account, refusals, cast.seed)

@@ -13,7 +13,7 @@ from dikast import status
 from dikast.analysis.benchmark_file import BenchmarkFile, benchmark_json
 from dikast.analysis.benchmark_lint import Place, lint
 from dikast.commands.benchmark_files import Artefact
-from dikast.engine.errors import ConfigError
+from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.model import Message
 from dikast.tables import As, Table, render_report
 
@@ -25,7 +25,7 @@ async def run(args: argparse.Namespace) -> int:
         0 where nothing was found, or all that was found is put right in the copy; else 1.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: the file cannot be read, or there is nothing in it.
         ConfigError: `--fix` without a copy's name, or the other way round.
         SinkError: the copy cannot be written.
     """
@@ -43,6 +43,8 @@ async def run(args: argparse.Namespace) -> int:
         found += each.findings
         if each.fixed is not None:
             fixed.append(each.fixed)
+    if not dialogues:
+        raise InputError("there is no dialogue in it", file=file.name)
     if args.fix:
         with Artefact(Path(args.output)) as copy:
             for piece in benchmark_json(fixed):

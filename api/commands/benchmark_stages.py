@@ -22,6 +22,7 @@ from dikast.analysis.near_duplicates import NearDuplicates
 from dikast.commands.benchmark_files import Artefact, Rejected, read_dialogues
 from dikast.commands.rounds import Rounds
 from dikast.engine.chat import asked
+from dikast.engine.errors import InputError
 from dikast.engine.model import Failed, Outcome, Pair, Undecided, Verdict
 from dikast.engine.ports import Strategy
 from dikast.engine.sources import IterableSource
@@ -63,7 +64,7 @@ def clean(
     """Format, privacy and near duplicates, in one pass over the log and in bounded memory.
 
     Raises:
-        InputError: a log cannot be read.
+        InputError: a log cannot be read, or there is nothing in them.
         SinkError: an artefact cannot be written.
     """
     stages = [account.stage(name) for name in ("format", "privacy", "duplicates")]
@@ -91,6 +92,8 @@ def clean(
                 dialogue = result
                 stage.kept += 1
                 artefact.write(dialogue)
+        if not account.rows:
+            raise InputError("there is no row in it", file=", ".join(map(str, args.logs)))
 
 
 def _dialogue(row: Logged, number: int) -> Dialogue:

@@ -348,6 +348,9 @@ def test_missing_logs_and_missing_models_are_named(place: Place) -> None:
     base = ("-o", place.out, "--config", place.folder / "c.toml")
     ran = place.cli("benchmark", "build", place.folder / "no.jsonl", *base, *NAMES)
     assert (ran.code, "no.jsonl: there is no such file" in ran.err) == (2, True)
+    (place.folder / "empty.jsonl").touch()
+    ran = place.cli("benchmark", "build", place.folder / "empty.jsonl", *base, *NAMES)
+    assert (ran.code, "there is no row in it" in ran.err) == (2, True)
     ran = place.cli("benchmark", "build", place.logs, *base, "--judge", "chooser")
     assert (ran.code, "--strong: say which model" in ran.err) == (2, True)
 
@@ -477,7 +480,9 @@ def test_a_file_where_all_can_be_put_right_ends_well_with_fix_only(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[[{]]", "b.json, line 1: is not JSON"),
+        ("[]", "there is no dialogue in it"),
+        ("", "there is no dialogue in it"),
+        ("[[{]]", "line 1: is not JSON"),
         ('[\n[{"from": "Human"}],\n[{"from" "x"}]]', "line 3: is not JSON"),
     ],
 )
