@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from dikast.cli_audit import add_audit
 from dikast.cli_reports import add_reports
 from dikast.commands import sesse_args
+from dikast.commands.benchmark_words import add_benchmark
 from dikast.commands.gate_args import add_anchor_lane, add_anchors, add_injection
 from dikast.commands.preferences_words import add_preferences
 from dikast.commands.rank_args import add_rank
@@ -67,6 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_weights(commands, shared)
     sesse_args.add(commands, _command, shared, _Parser)
     add_preferences(commands, shared, _command)
+    add_benchmark(commands, shared, _command)
     add_reports(commands, shared, _command)
     add_audit(_command(commands, "audit", shared, "set people's labels beside the judge's"), shared)
     add_anchors(lambda name, help_: _command(commands, name, shared, help_), _add_choices, _Parser)

@@ -40,7 +40,6 @@ from dikast.providers import (
     BuiltProvider,
     ReplaySettings,
     SimulatedSettings,
-    SimulatedTastesSettings,
     TruthTable,
 )
 from dikast.providers.simulate_server import SimulateServer, start
@@ -349,7 +348,7 @@ def _check_budget(settings: Settings) -> None:
         return
     for name, judge in judges_in(settings).items():
         kind = settings.providers[judge.provider].settings
-        free = isinstance(kind, ReplaySettings | SimulatedSettings | SimulatedTastesSettings)
+        free = providers.is_free(kind)
         if judge.prices is None and not free:
             raise ConfigError(
                 f"judges.{name}: a budget was given, but this judge has no prices, so it could "

@@ -15,6 +15,12 @@ from dikast.engine.ports import Clock, Provider
 from dikast.providers.openai_chat import OpenAIChatProvider, OpenAIChatSettings, read_access
 from dikast.providers.replay import ReplayProvider, ReplaySettings, find_files
 from dikast.providers.simulated import SimulatedProvider, check_settings
+from dikast.providers.simulated_benchmark import (
+    SimulatedBenchmarkProvider,
+    SimulatedBenchmarkSettings,
+    benchmark_character,
+    check_benchmark,
+)
 from dikast.providers.simulated_tastes import (
     SimulatedTastesProvider,
     SimulatedTastesSettings,
@@ -34,6 +40,8 @@ __all__ = [
     "RateLimit",
     "ReplayProvider",
     "ReplaySettings",
+    "SimulatedBenchmarkProvider",
+    "SimulatedBenchmarkSettings",
     "SimulatedProvider",
     "SimulatedSettings",
     "SimulatedTastesProvider",
@@ -41,6 +49,7 @@ __all__ = [
     "TruthTable",
     "build",
     "endpoint_of",
+    "is_free",
 ]
 
 # What decides a simulated judge's words.
@@ -49,7 +58,13 @@ CHARACTER = (
     *("tie_rate", "garbage_rate", "truncate_rate", "refuse_rate", "obeys_injection"),
 )
 
-ProviderSettings = OpenAIChatSettings | ReplaySettings | SimulatedSettings | SimulatedTastesSettings
+ProviderSettings = (
+    OpenAIChatSettings
+    | ReplaySettings
+    | SimulatedSettings
+    | SimulatedTastesSettings
+    | SimulatedBenchmarkSettings
+)
 
 
 class BuiltProvider(Provider, Protocol):
@@ -87,10 +102,17 @@ def endpoint_of(settings: ProviderSettings) -> str:
             what["truth"] = settings.truth
     elif isinstance(settings, SimulatedTastesSettings):
         what = character_of(settings)
+    elif isinstance(settings, SimulatedBenchmarkSettings):
+        what = benchmark_character(settings)
     else:
         what = (settings.paths, settings.template)
     plain = msgspec.json.encode(what, order="deterministic")
     return f"{settings.__struct_config__.tag}:{hashlib.sha256(plain).hexdigest()[:12]}"
+
+
+def is_free(settings: ProviderSettings) -> bool:
+    """Whether answers behind these settings cost nothing: made up or recorded."""
+    return not isinstance(settings, OpenAIChatSettings)
 
 
 def build(
@@ -156,9 +178,21 @@ def _tastes(
     return SimulatedTastesProvider(settings, clock)
 
 
+def _benchmark(
+    name: str,
+    settings: SimulatedBenchmarkSettings,
+    clock: Clock,
+    env: Mapping[str, str],
+    truth: _Truth,
+) -> BuiltProvider:
+    check_benchmark(f"providers.{name}", settings)
+    return SimulatedBenchmarkProvider(settings, clock)
+
+
 FACTORIES: Mapping[type, Callable[[str, Any, Clock, Mapping[str, str], _Truth], BuiltProvider]] = {
     OpenAIChatSettings: _openai,
     ReplaySettings: _replay,
     SimulatedSettings: _simulated,
     SimulatedTastesSettings: _tastes,
+    SimulatedBenchmarkSettings: _benchmark,
 }

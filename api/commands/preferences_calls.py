@@ -5,25 +5,19 @@ and progress as `dikast judge`. What a killed fit has paid for is found again by
 """
 
 import argparse
-import asyncio
 import contextlib
-import signal
-import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dikast import status, wiring
+from dikast import wiring
 from dikast.beside import loaders
+from dikast.commands.rounds import Rounds, open_rounds
 from dikast.config import Settings
-from dikast.engine.clock import SystemClock
-from dikast.engine.errors import ConfigError, RunStopped
+from dikast.engine.errors import ConfigError
 from dikast.engine.model import Judge, Outcome, Pair
-from dikast.engine.ports import Ask, Clock, Strategy
-from dikast.engine.run import Engine, RunReport
+from dikast.engine.ports import Clock, Strategy
 from dikast.engine.sources import IterableSource
-from dikast.progress import Progress, ProgressWriter
-from dikast.signals import on_signals
 from dikast.sinks import MemorySink
 from dikast.strategies import PromptTemplate, judges_of
 from dikast.strategies.preferences import (
@@ -99,44 +93,16 @@ async def read_book(args: argparse.Namespace) -> LabelBook:
     return LabelBook(people=people, bad_rows=book.bad_rows, unlabelled=book.unlabelled)
 
 
-class _Rounds:
-    """A strategy that is another one in each round."""
-
-    def __init__(self) -> None:
-        self.now: Strategy = Cells({})
-
-    @property
-    def name(self) -> str:
-        """That of the round."""
-        return self.now.name
-
-    def spec(self) -> Mapping[str, Any]:
-        """That of the round."""
-        return self.now.spec()
-
-    async def judge(self, pair: Pair, ask: Ask) -> Outcome:
-        """As the round does. Source: `Strategy.judge`."""
-        return await self.now.judge(pair, ask)
-
-
 class Calls:
-    """An open engine for the rounds of one person; use `open_calls`."""
+    """The rounds of one person; use `open_calls`."""
 
-    def __init__(self, engine: Engine, rounds: _Rounds, progress: Progress) -> None:
-        self._engine = engine
+    def __init__(self, rounds: Rounds) -> None:
         self._rounds = rounds
-        self._progress = progress
-        self.reports: list[RunReport] = []
 
     @property
     def spent(self) -> dict[str, Any]:
         """What the rounds took: calls, those of them from the store, US dollars."""
-        ledgers = [report.ledger for report in self.reports]
-        return {
-            "calls": sum(each.calls for each in ledgers),
-            "stored_calls": sum(each.stored_calls for each in ledgers),
-            "spent_usd": max((each.spent_usd for each in ledgers), default=0.0),
-        }
+        return self._rounds.spent
 
     async def write(
         self, writer: Judge, jobs: dict[str, Sequence[Example]], seed: int
@@ -179,16 +145,8 @@ class Calls:
         Raises:
             RunStopped: the run had to stop; the same command resumes.
         """
-        self._rounds.now = strategy
-        self._progress.total = (self._progress.total or 0) + len(pairs)
         sink = MemorySink()
-        report = await self._engine.run(IterableSource(pairs), sink, ordered=True)
-        self.reports.append(report)
-        if report.stopped is not None and status.of_stop(report.stopped) != status.OK:
-            raise RunStopped(
-                report.stopped,  # type: ignore[arg-type]
-                f"{report.message or report.stopped}; the same command resumes",
-            )
+        await self._rounds.run(strategy, IterableSource(pairs), sink, total=len(pairs))
         return sink.outcomes
 
 
@@ -207,36 +165,5 @@ async def open_calls(
     Raises:
         ConfigError: a key is missing, or the settings cannot work.
     """
-    clock = clock or SystemClock()
-    rounds = _Rounds()
-    progress = Progress(clock)
-    run = setup.settings.run
-    where: str | Path | None = None
-    if not run.no_store:
-        where = store if run.store is None else setup.settings.base_dir / run.store
-    engine = wiring.build_engine(
-        setup.settings, store=where, observers=(progress,), clock=clock, strategy=rounds
-    )
-
-    def stop(count: int, which: signal.Signals) -> None:
-        message = f"interrupted by {which.name}"
-        (engine.drain if count == 1 else engine.cancel)(message)
-
-    async with engine:
-        progress.start()
-        with on_signals(stop):
-            drawing = None if args.quiet else asyncio.create_task(_draw(engine, progress))
-            try:
-                yield Calls(engine, rounds, progress)
-            finally:
-                if drawing is not None:
-                    drawing.cancel()
-                    await asyncio.gather(drawing, return_exceptions=True)
-
-
-async def _draw(engine: Engine, progress: Progress) -> None:
-    def state() -> tuple[list[Any], int]:
-        snapshot = engine.snapshot()
-        return snapshot.pacers, snapshot.in_flight
-
-    await ProgressWriter(progress, progress.clock, sys.stderr, state).run()
+    async with open_rounds(setup.settings, store, quiet=args.quiet, clock=clock) as rounds:
+        yield Calls(rounds)

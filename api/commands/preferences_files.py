@@ -44,8 +44,8 @@ def profile_path(folder: Path, person: str) -> Path:
     return folder / f"{name}.json"
 
 
-def make_folder(folder: Path) -> None:
-    """Make the folder for profiles, if it is not there.
+def make_folder(folder: Path, purpose: str = "the profiles") -> None:
+    """Make the folder for profiles (or for what `purpose` says), if it is not there.
 
     Raises:
         InputError: it cannot be made.
@@ -53,7 +53,7 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"cannot be made: {error.strerror}; name a folder for the profiles"
+        message = f"cannot be made: {error.strerror}; name a folder for {purpose}"
         raise InputError(message, file=str(folder)) from error
 
 
