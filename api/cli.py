@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from dikast.cli_reports import add_reports
+from dikast.commands.rank_args import add_rank
 
 # As in `dikast.status`, which is not imported before a command is chosen.
 _OK, _BAD_INPUT, _INTERRUPTED, _BROKEN_PIPE = 0, 2, 130, 141
@@ -57,6 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_simulate(commands, shared)
     _add_convert(commands, shared)
     add_reports(commands, shared, _command)
+    add_rank(_command(commands, "rank", shared, "rank models by their battles, with doubt"))
     return parser
 
 

@@ -1,0 +1,143 @@
+"""What a ranking costs: 100 models and a million verdicts, from the file to the intervals.
+
+    python -m bench.ranking [--battles 1000000] [--models 100] [--judges 2]
+
+Writes outcomes as `dikast judge` does to a temporary file, two judges a pair and one prompt for
+every 20 verdicts, and measures reading, the fit with the sandwich, the bootstrap, one step of the
+live ranking and matchmaking, each case in a process of its own.
+"""
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bench.harness import in_child, report
+from dikast.analysis.ranking import (
+    BattleLog,
+    BattleReader,
+    LiveRanking,
+    RankSettings,
+    dawid_skene,
+    propose,
+    rank,
+)
+from dikast.engine.model import Verdict, Vote, Winner
+
+CASES = ("rank", "bootstrap", "davidson", "one battle a prompt", "dawid-skene", "live", "next 100")
+BATTLES_A_PROMPT = 20
+
+
+def write_outcomes(path: Path, battles: int, models: int, judges: int) -> None:
+    """Verdicts of a known world, one line each, in the shape of a run's output."""
+    rng = np.random.default_rng(0)
+    strengths = rng.normal(0, 0.8, models)
+    encode = msgspec.json.Encoder().encode
+    with path.open("wb", buffering=1 << 20) as file:
+        for place in range(battles):
+            pair, judge = divmod(place, judges)
+            i, j = rng.integers(0, models, 2).tolist()
+            j = (i + 1) % models if i == j else j
+            drawn = rng.random()
+            p = 1 / (1 + np.exp(strengths[j] - strengths[i]))
+            winner: Winner = "tie" if drawn > 0.85 else "A" if drawn < 0.85 * p else "B"
+            verdict = Verdict(
+                id=f"{pair}:{i}:{j}",
+                winner=winner,
+                basis="agree",
+                votes=(
+                    Vote(judge=f"judge{judge}", order="ab", pick=winner),
+                    Vote(judge=f"judge{judge}", order="ba", pick=winner),
+                ),
+                strategy="swap@1",
+                spec="9b843c36530b47b7",
+                model_a=f"model-{i:03d}",
+                model_b=f"model-{j:03d}",
+                meta={"prompt_id": str(place // BATTLES_A_PROMPT)},
+            )
+            file.write(encode(verdict) + b"\n")
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds and the result."""
+    started = time.perf_counter()
+    found = work()
+    return round(time.perf_counter() - started, 2), found
+
+
+def measure(case: str, path: Path) -> dict[str, float]:
+    """One case in this process."""
+    if case == "live":
+        live = LiveRanking()
+        decode = msgspec.json.Decoder(Verdict).decode
+
+        def add_all() -> None:
+            with path.open("rb") as file:
+                for line in file:
+                    live.add(decode(line))
+
+        add_s, _ = timed(add_all)
+        live.rows()
+        again_s, _ = timed(live.rows)
+        return {"add_all_s": add_s, "refit_s": again_s, "peak_rss_mb": peak_rss_mb()}
+    log = BattleLog()
+    reader = BattleReader(log, cluster="id" if case == "one battle a prompt" else None)
+    read_s, _ = timed(lambda: reader.read(path))
+    columns_s, battles = timed(log.finish)
+    works: dict[str, Callable[[], Any]] = {
+        "rank": lambda: rank(battles),
+        "bootstrap": lambda: rank(battles, RankSettings(interval="bootstrap")),
+        "one battle a prompt": lambda: rank(battles, RankSettings(interval="bootstrap")),
+        "davidson": lambda: rank(battles, RankSettings(model="davidson")),
+        "dawid-skene": lambda: rank(dawid_skene(battles).battles),
+        "next 100": lambda: propose(rank(battles), 100),
+    }
+    work_s, _ = timed(works[case])
+    return {
+        "read_s": read_s,
+        "columns_s": columns_s,
+        "work_s": work_s,
+        "battles": len(battles),
+        "peak_rss_mb": peak_rss_mb(),
+    }
+
+
+def peak_rss_mb() -> float:
+    """The most memory this process has had, in MiB."""
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+
+
+def main() -> None:
+    """Run all cases; print and keep the results."""
+    parser = argparse.ArgumentParser(description="What a ranking costs.")
+    parser.add_argument("--battles", type=int, default=1_000_000)
+    parser.add_argument("--models", type=int, default=100)
+    parser.add_argument("--judges", type=int, default=2)
+    parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
+    parser.add_argument("path", nargs="?", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.case:
+        print(json.dumps(measure(args.case, args.path)))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "outcomes.jsonl"
+        write_outcomes(path, args.battles, args.models, args.judges)
+        results: dict[str, Any] = {
+            "battles": args.battles,
+            "models": args.models,
+            "file_mb": round(path.stat().st_size / 2**20, 1),
+        }
+        for case in CASES:
+            results[case] = in_child("bench.ranking", case, path)
+    report("ranking", results)
+
+
+if __name__ == "__main__":
+    main()
