@@ -37,6 +37,13 @@ class VoteRow(msgspec.Struct, frozen=True, gc=False):
     confidence: float | None = None
 
 
+class MarksRow(msgspec.Struct, frozen=True, gc=False):
+    """The marks of a vote that statistics need; see `dikast.engine.model.Marks`."""
+
+    majority_share: float = 1.0
+    margin: float = 1.0
+
+
 class OutcomeRow(msgspec.Struct, frozen=True):
     """The fields of an outcome that statistics need; `kind` says which of the others are there."""
 
@@ -49,6 +56,8 @@ class OutcomeRow(msgspec.Struct, frozen=True):
     reason: str | None = None
     scores: dict[str, float] = {}
     votes: tuple[VoteRow, ...] = ()
+    marks: MarksRow | None = None
+    raw_confidence: float | None = None
     strategy: str = ""
     spec: str = ""
     simulated: bool = False
@@ -66,6 +75,8 @@ class OutcomeRow(msgspec.Struct, frozen=True):
         for a single answer that was scored."""
         if self.kind in ("verdict", "scored"):
             return None
+        if self.kind == "scored":
+            return "scored: a single answer"
         return f"{self.kind}: {self.why or self.reason or 'no reason given'}"
 
 

@@ -59,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_convert(commands, shared)
     add_reports(commands, shared, _command)
     add_rank(_command(commands, "rank", shared, "rank models by their battles, with doubt"))
+    _add_calibrate(commands, shared)
     return parser
 
 
@@ -136,6 +137,9 @@ def _add_check(commands: Any, shared: Any) -> None:
     )
     _add_choices(command)
     command.add_argument("--offline", action="store_true", help="do not contact the endpoints")
+    command.add_argument(
+        "--rates", metavar="OUT", help="expect calls as in this output, not as assumed"
+    )
     command.add_argument("--json", action="store_true", help="print the findings as JSON on stdout")
 
 
@@ -165,6 +169,30 @@ def _add_convert(commands: Any, shared: Any) -> None:
     command.add_argument("-o", "--output", default="-", metavar="OUT", help="default stdout")
     command.add_argument("--format", metavar="F", help="input format; recognised by default")
     command.add_argument("--limit", type=int, metavar="N", help="read at most this many rows")
+
+
+def _add_calibrate(commands: Any, shared: Any) -> None:
+    command = _command(
+        commands, "calibrate", shared, "map confidences to the chance that people agree"
+    )
+    command.add_argument("outcomes", nargs="+", metavar="OUT", help="outcomes of dikast judge")
+    command.add_argument("-o", "--output", required=True, metavar="CAL.json", help="the map")
+    command.add_argument(
+        "--labels", metavar="FILE", help="what people say; by default the outcomes' own labels"
+    )
+    command.add_argument(
+        "--method", default="isotonic", choices=("isotonic", "platt"), help="default isotonic"
+    )
+    command.add_argument(
+        "--raw",
+        default="auto",
+        choices=("auto", "confidence", "margin", "majority_share", "lead"),
+        help="the number to map; by default the first of them that most verdicts have",
+    )
+    command.add_argument("--folds", type=int, default=5, metavar="N", help="default 5")
+    command.add_argument("--seed", type=int, default=0, metavar="N", help="decides the folds")
+    command.add_argument("--date", metavar="YYYY-MM-DD", help="stored; today by default")
+    command.add_argument("--json", action="store_true", help="print the map as JSON on stdout")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

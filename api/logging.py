@@ -19,7 +19,7 @@ from dikast.engine.events import (
     RunStarted,
     RunStopping,
 )
-from dikast.engine.model import Outcome, Undecided, Verdict
+from dikast.engine.model import Outcome, Scored, Undecided, Verdict
 
 LogFormat = Literal["console", "json"]
 LEVELS: dict[str, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -128,6 +128,8 @@ def pair_line(outcome: Outcome, duration_s: float) -> dict[str, Any]:
     }
     if isinstance(outcome, Verdict):
         line |= {"result": outcome.winner, "basis": outcome.basis}
+    elif isinstance(outcome, Scored):
+        line |= {"result": "scored", "total": outcome.scores.get("total")}
     elif isinstance(outcome, Undecided):
         line |= {"result": "undecided", "why": outcome.why}
     else:

@@ -36,7 +36,7 @@ from dikast.presets import judge_table, shorthand
 from dikast.providers import BuiltProvider, ReplaySettings, SimulatedSettings, TruthTable
 from dikast.providers.simulate_server import SimulateServer, start
 from dikast.sinks import FanoutSink, JsonlSink, OutputScan
-from dikast.strategies import PromptTemplate, Rubric, StrategyConfig
+from dikast.strategies import Calibration, PromptTemplate, Rubric, StrategyConfig
 from dikast.toml_check import nearest, read_table
 
 STORE_NAME = "dikast-calls.sqlite"
@@ -152,9 +152,17 @@ def _strategy(settings: Settings, choices: Choices, named: Sequence[str]) -> Str
 
 def calls_per_pair(settings: Settings) -> tuple[int, int]:
     """The fewest and the most judge calls that the strategy makes for one pair."""
+    calls = calls_tree(settings)[0].calls
+    return calls.fewest, calls.most
+
+
+def calls_tree(
+    settings: Settings, rates: strategies.Rates = strategies.ASSUMED
+) -> list[strategies.CallsRow]:
+    """The strategy's nodes with their judge calls for one pair; the whole tree's come first."""
     assert settings.strategy is not None
     families = {name: judge.family for name, judge in settings.judges.items()}
-    return strategies.calls_range(settings.strategy, families)
+    return strategies.rows_of(settings.strategy, families, rates)
 
 
 def judges_in(settings: Settings) -> dict[str, Judge]:
@@ -246,12 +254,16 @@ def build_strategy(settings: Settings) -> Any:
             str(beside) if name.endswith(".toml") and beside.exists() else name
         )
 
+    def load_calibration(name: str) -> Calibration:
+        return strategies.load_calibration(str(settings.base_dir / name))
+
     return strategies.build(
         settings.strategy,
         judges_in(settings),
         seed=settings.run.seed,
         template_loader=load,
         rubric_loader=load_rubric,
+        calibration_loader=load_calibration,
     )
 
 

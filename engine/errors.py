@@ -13,7 +13,7 @@ Knows nothing of the rest of the package. Provider code raises `ProviderError` w
 `raise ... from`; the gateway alone decides whether to try again.
 """
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 ErrorKind = Literal[
     "rate",  # 429: too fast. Spends no attempt.
@@ -89,6 +89,9 @@ class ProviderError(DikastError):
         retry_after_s: seconds the provider asked to wait, if it said so.
         reused_connection: the connection was taken from the pool and was already dead, so the
             request was never processed: it may be sent again at once.
+
+    `votes` and `parts` are records of `engine.model`: what the other members of a vote said, or
+    the other order of a swap, so that a failed outcome still shows what was paid for.
     """
 
     def __init__(
@@ -106,7 +109,23 @@ class ProviderError(DikastError):
         self.retry_after_s = retry_after_s
         self.reused_connection = reused_connection
         self.attempts = 1
+        self.votes: tuple[Any, ...] = ()
+        self.parts: tuple[Any, ...] = ()
         super().__init__(f"{kind}: {message}")
+
+    def beside(self, votes: tuple[Any, ...], parts: tuple[Any, ...]) -> "ProviderError":
+        """The same error with what was said beside it; a copy, as pairs may share an error."""
+        if not votes and not parts:
+            return self
+        copy = ProviderError(
+            self.kind,
+            self.message,
+            status=self.status,
+            retry_after_s=self.retry_after_s,
+            reused_connection=self.reused_connection,
+        )
+        copy.attempts, copy.votes, copy.parts = self.attempts, votes, parts
+        return copy
 
 
 class StoreError(DikastError):

@@ -1,8 +1,8 @@
-"""The many ways in which people write down a pair, as one table: which fields mean what.
+"""The many ways in which people write down pairs and single answers, as one table of fields.
 
-A source reads an object from a file and asks here for its pairs. `detect` recognises the format
-by the names of the fields, `map_rows` is a pure function from one object to pairs (most formats
-give one; RM-Bench and answer sets give several). Knows nothing of files, lines or judging.
+A source reads an object from a file and asks here for its pairs or its item. `detect` recognises
+the format by the names of the fields, `map_rows` is a pure function from one object to pairs (most
+formats give one; RM-Bench and answer sets give several). Knows nothing of files, lines or judging.
 
 What a format does not use goes into `meta` under its own name. Every field of every format is
 listed in docs/formats.md.
@@ -30,7 +30,7 @@ from dikast.engine.chat import (
 )
 from dikast.engine.errors import InputError
 from dikast.engine.labels import label_of, winner_of
-from dikast.engine.model import BadRow, Message, Pair
+from dikast.engine.model import BadRow, Item, Message, Pair, Subject
 
 Object = Mapping[str, Any]
 Names = tuple[str, ...]
@@ -43,7 +43,7 @@ _ID: Final = ("id", "pair_id", "uid", "uuid", "idx")
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One way of writing a pair: for each thing it needs, the names under which it may stand.
+    """One way of writing a pair or an item: for each thing it needs, the names it may stand under.
 
     `build` makes pairs out of an object; `needs` lists the groups of names of which one each must
     be there for the format to be recognised; `numbers` allows labels written as 1, 2 and 0.
@@ -51,7 +51,7 @@ class Format:
 
     name: str
     about: str
-    build: "Callable[[Format, Object, str], Sequence[Pair | BadRow]]"
+    build: "Callable[[Format, Object, str], Sequence[Subject | BadRow]]"
     needs: tuple[Names, ...]
     a: Names = ()
     b: Names = ()
@@ -66,8 +66,8 @@ class Format:
     fits: Callable[[Object], bool] = lambda _: True
 
 
-def map_rows(name: str, obj: Any) -> list[Pair | BadRow]:
-    """The pairs that `obj` stands for in format `name`, or the one reason why there are none.
+def map_rows(name: str, obj: Any) -> list[Subject | BadRow]:
+    """What `obj` stands for in format `name`, pairs or an item, or the one reason why nothing.
 
     Raises:
         InputError: there is no format of that name.
@@ -297,6 +297,38 @@ def _answer_set(form: Format, obj: Object, id: str) -> list[Pair | BadRow]:
     return rows
 
 
+def _single(form: Format, obj: Object, id: str) -> list[Item]:
+    """One answer by itself: to be scored, not compared."""
+    name, raw = _first(obj, form.a)
+    question, messages = _question(form, obj)
+    if not question and not messages:
+        raise MisfitError(_first(obj, form.question)[0], "is empty: give a question or messages")
+    points = obj.get("key_points") or ()
+    if not isinstance(points, list | tuple) or not all(isinstance(each, str) for each in points):
+        raise MisfitError("key_points", "expected a list of texts")
+    grade_name, grade = _first(obj, form.label)
+    if grade is not None and (isinstance(grade, bool) or not isinstance(grade, int | float)):
+        raise MisfitError(grade_name, "expected a number")
+    category = _first(obj, _CATEGORY)[1]
+    reference = _first(obj, _REFERENCE)[1]
+    rest = _rest(form, obj)
+    rest.pop("key_points", None)
+    return [
+        Item(
+            id=id,
+            question=question,
+            messages=messages,
+            response=_answer(raw, name),
+            reference=reference if isinstance(reference, str) and reference else None,
+            key_points=tuple(points),
+            category=category if isinstance(category, str) else None,
+            model=_name(obj, form.model_a),
+            grade=None if grade is None else float(grade),
+            meta=rest,
+        )
+    ]
+
+
 def _placed(
     form: Format,
     obj: Object,
@@ -362,6 +394,11 @@ def _lists_of_texts(obj: Object) -> bool:
     )
 
 
+def _one_answer(obj: Object) -> bool:
+    """No second answer beside it: half a pair is a mistake and not an item."""
+    return not any(name in obj for name in (*_ANSWERS_A, *_ANSWERS_B, "chosen", "rejected"))
+
+
 # -- the table: the most particular first -----------------------------------------------------
 
 _ANSWERS_A: Final = (
@@ -373,6 +410,7 @@ _ANSWERS_B: Final = tuple(
 )
 _NAMED_A: Final = ("model_a", "generator_a", "generator_1", "model_1", "model1", "response_model_a")
 _NAMED_B: Final = ("model_b", "generator_b", "generator_2", "model_2", "model2", "response_model_b")
+_SINGLE: Final = ("response", "answer", "output", "completion", "prediction")
 _RESPONSES: Final = (("response_a",), ("response_b",))
 _OUTPUTS: Final = (("output_1",), ("output_2",))
 
@@ -437,5 +475,11 @@ FORMATS: Final[tuple[Format, ...]] = (
         _two_answers, (_QUESTION, _ANSWERS_A, _ANSWERS_B),
         a=_ANSWERS_A, b=_ANSWERS_B, context=("input",), model_a=_NAMED_A, model_b=_NAMED_B,
         label=("label", "winner", "preference"), numbers=True,
+    ),
+    Format(
+        "item", "single answers, for --strategy score: question or messages, and response",
+        _single, ((*_QUESTION, "messages"), _SINGLE),
+        a=_SINGLE, question=(*_QUESTION, "messages"), model_a=("model", "generator"), model_b=(),
+        label=("grade", "human_score", "rating"), fits=_one_answer,
     ),
 )  # fmt: skip

@@ -11,25 +11,25 @@ from collections.abc import AsyncIterator, Callable
 
 from dikast.engine.ids import IdTable
 from dikast.engine.ledger import LedgerBook
-from dikast.engine.model import BadRow, Failed, Pair, Row
+from dikast.engine.model import BadRow, Failed, Row, Subject
 from dikast.engine.ports import Source
 
 
 class Work:
-    """One thing for a worker to do: a pair to judge, or an outcome that is already known.
+    """One thing for a worker to do: a pair or item to judge, or an outcome that is already known.
 
     `ordinal` is the row's place in the input, `turn` its place among the rows handed out.
     """
 
-    __slots__ = ("known", "ordinal", "pair", "row", "turn")
+    __slots__ = ("known", "ordinal", "row", "subject", "turn")
 
     def __init__(
-        self, ordinal: int, row: Row, pair: Pair | None = None, known: Failed | None = None
+        self, ordinal: int, row: Row, subject: Subject | None = None, known: Failed | None = None
     ) -> None:
         self.ordinal = ordinal
         self.turn = 0
         self.row = row
-        self.pair = pair
+        self.subject = subject
         self.known = known
 
 
@@ -120,7 +120,7 @@ class Intake:
     def _sort(self, row: Row) -> Work | None:
         item, ordinal = row.item, self._ordinal
         if isinstance(item, BadRow):
-            place = f"{row.file}:{row.line}" if row.file else f"row {row.line or ordinal}"
+            place = place_of(row, ordinal)
             field = f", field {item.field!r}" if item.field else ""
             known = Failed(
                 id=item.id or place,
@@ -145,7 +145,7 @@ class Intake:
         if self._is_done is not None and self._is_done(item.id):
             self._book.skip()
             return None
-        return Work(ordinal, row, pair=item)
+        return Work(ordinal, row, subject=item)
 
     def _pack(self, row: Row) -> int:
         """A place as one number: the count of rows before its file, and its line, interleaved."""
@@ -158,3 +158,8 @@ class Intake:
 
     def __repr__(self) -> str:
         return f"Intake({self._ordinal} handed out, {len(self._buffer)} buffered)"
+
+
+def place_of(row: Row, ordinal: int = 0) -> str:
+    """Where a row stands, for messages: file and line, or its number."""
+    return f"{row.file}:{row.line}" if row.file else f"row {row.line or ordinal}"

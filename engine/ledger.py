@@ -7,13 +7,14 @@ does not add up is a defect of the engine, and the run says so instead of callin
 
 from collections import Counter
 
-from dikast.engine.model import Failed, Outcome, Record, Undecided, Usage, Verdict
+from dikast.engine.model import Failed, Outcome, Record, Scored, Undecided, Usage, Verdict
 
 
 class Ledger(Record, frozen=True):
     """Counts at one moment. `input` is the number of rows read from the source.
 
-    `verdicts` breaks `judged` down by winner and basis, for example {"A agree": 12}.
+    `verdicts` breaks `judged` down by winner and basis, for example {"A agree": 12}; single
+    answers that were scored count as "scored".
     `calls` counts judge calls behind the booked outcomes; `stored_calls` those of them that an
     earlier run or an identical call had already paid. `spent_usd` is what this run paid.
     """
@@ -108,6 +109,9 @@ class LedgerBook:
         if isinstance(outcome, Verdict):
             self._judged += 1
             self._verdicts[f"{outcome.winner} {outcome.basis}"] += 1
+        elif isinstance(outcome, Scored):
+            self._judged += 1
+            self._verdicts["scored"] += 1
         elif isinstance(outcome, Undecided):
             self._undecided[outcome.why] += 1
         elif isinstance(outcome, Failed):

@@ -74,8 +74,30 @@ class Pair(Record, frozen=True):
         )
 
 
+class Item(Record, frozen=True):
+    """One answer to one question, to be scored by itself (pointwise); fields as in `Pair`.
+
+    `grade` is what people gave the answer, on whatever scale, never shown to a judge.
+    """
+
+    id: str
+    response: str
+    question: str = ""
+    messages: tuple[Message, ...] = ()
+    reference: str | None = None
+    key_points: tuple[str, ...] = ()
+    category: str | None = None
+    model: str | None = None
+    grade: float | None = None
+    meta: dict[str, Any] = {}
+
+
+Subject = Pair | Item
+"""What a strategy may be asked about."""
+
+
 class BadRow(Record, frozen=True):
-    """An input row that is not a pair: where it stands and what is wrong with it."""
+    """An input row that is no pair and no item: where it stands and what is wrong with it."""
 
     message: str
     id: str | None = None
@@ -83,9 +105,9 @@ class BadRow(Record, frozen=True):
 
 
 class Row(Record, frozen=True):
-    """One input row with its place; `item` is the pair or the reason why there is none."""
+    """One input row with its place; `item` is the pair or item, or why there is none."""
 
-    item: Pair | BadRow
+    item: Pair | Item | BadRow
     file: str = ""
     line: int = 0
 
@@ -283,18 +305,21 @@ class Marks(Record, frozen=True):
 
     `votes` gave a verdict, `unread` were asked and gave none (unreadable, refused or failed),
     `excluded` were kept from voting by a rule, `spared` were not asked because the result could
-    no longer change. `entropy_bits` is the Shannon entropy of the shares of A, B and tie, 0 to
-    1.585. `majority_share` is the share of the most common pick and `margin` its lead over the
-    next. `spread` is the standard deviation of the votes with A = 1, tie = 0, B = -1, 0 to 1.
-    `stability` is the share of the most common result among all that were asked, where no
-    verdict is a result of its own. `level`: the tie stands because the votes cancel out.
-    `score_spread` is the standard deviation of each dimension's scores.
+    no longer change. `stopped` says how sure that was: "exact", or "risk" with the probability
+    `risk` that the full vote has another result. `entropy_bits` is the Shannon entropy of the
+    shares of A, B and tie, 0 to 1.585. `majority_share` is the share of the most common pick and
+    `margin` its lead over the next. `spread` is the standard deviation of the votes with A = 1,
+    tie = 0, B = -1, 0 to 1. `stability` is the share of the most common result among all that were
+    asked, where no verdict is a result of its own. `level`: the tie stands because the votes
+    cancel out. `score_spread` is the standard deviation of each dimension's scores.
     """
 
     votes: int
     unread: int = 0
     excluded: int = 0
     spared: int = 0
+    stopped: Literal["exact", "risk"] | None = None
+    risk: float = 0.0
     entropy_bits: float = 0.0
     majority_share: float = 1.0
     margin: float = 1.0
@@ -308,7 +333,8 @@ class Part(Record, frozen=True):
     """What one part of a compound strategy concluded: a member, a sample, a rung.
 
     `why` says why there is no pick, or why a rung was not the last. `cost_usd` is the price of
-    its calls, bought now or before. `parts` are its own parts.
+    its calls, bought now or before. `parts` are its own parts. `scores` are there where it
+    scored a single answer (then `pick` is "na").
     """
 
     name: str
@@ -318,6 +344,7 @@ class Part(Record, frozen=True):
     calls: int = 0
     cost_usd: float = 0.0
     parts: tuple["Part", ...] = ()
+    scores: dict[str, float] = {}
 
     def unswapped(self) -> "Part":
         """The part of a judgement of the swapped pair, in the terms of the pair itself."""
@@ -326,18 +353,37 @@ class Part(Record, frozen=True):
         )
 
 
+class LengthGuard(Record, frozen=True):
+    """What a length guard did to one pair or item; recorded, so that it can be told apart.
+
+    `clause` tells of the sentence that length is no criterion: "declared" by the prompt, "added"
+    to it, "removed" from it, or "absent". `removed_a` and `removed_b` count the characters that
+    each rule took out of an answer before it was shown (a single answer stands under a).
+    """
+
+    clause: Literal["declared", "added", "removed", "absent"]
+    removed_a: dict[str, int] = {}
+    removed_b: dict[str, int] = {}
+
+    def unswapped(self) -> "LengthGuard":
+        """The same in the terms of the pair, where the guard saw it swapped."""
+        return msgspec.structs.replace(self, removed_a=self.removed_b, removed_b=self.removed_a)
+
+
 class _OutcomeBase(Record, frozen=True, tag_field="kind"):
     """What every outcome says besides its result; filled in by the scheduler, not by strategies.
 
     `strategy` is name@version, `spec` the hash of all that decides the result, `calls` the
     number of judge calls used, `stored_calls` those of them that came from the call store.
-    `parts` (members, samples, rungs) and `marks` are there where several votes made one result.
+    `parts` (members, samples, rungs) and `marks` are there where several votes made one result,
+    `length_guard` where one was at work.
     """
 
     id: str
     votes: tuple[Vote, ...] = ()
     parts: tuple[Part, ...] = ()
     marks: Marks | None = None
+    length_guard: LengthGuard | None = None
     usage: Usage = Usage()
     cost_usd: float = 0.0
     calls: int = 0
@@ -353,16 +399,27 @@ class _OutcomeBase(Record, frozen=True, tag_field="kind"):
     file: str | None = None
     line: int | None = None
 
+    def _turned(self) -> dict[str, Any]:
+        """The fields that every outcome of a swapped pair has to turn back."""
+        guard = self.length_guard
+        return {
+            "votes": tuple(vote.unswapped() for vote in self.votes),
+            "parts": tuple(part.unswapped() for part in self.parts),
+            "length_guard": guard and guard.unswapped(),
+        }
+
 
 class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
     """A decided pair. `basis` tells an agreed tie from two orders that disagree.
 
     `scores` holds what each answer was given: "A.accuracy", "B.accuracy", "A.total", and so on.
+    `raw_confidence` is the number that a calibration turned into `confidence`.
     """
 
     winner: Winner
     basis: Basis = "single"
     confidence: float | None = None
+    raw_confidence: float | None = None
     scores: dict[str, float] = {}
 
     def unswapped(self) -> "Verdict":
@@ -371,8 +428,7 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
             self,
             winner=flip_winner(self.winner),
             scores={_flip_side(name): score for name, score in self.scores.items()},
-            votes=tuple(vote.unswapped() for vote in self.votes),
-            parts=tuple(part.unswapped() for part in self.parts),
+            **self._turned(),
         )
 
 
@@ -380,6 +436,21 @@ def _flip_side(name: str) -> str:
     """A score's name with the side exchanged; names without a side stay."""
     side, dot, rest = name.partition(".")
     return f"{_FLIPPED.get(side, side)}{dot}{rest}" if dot else name
+
+
+class Scored(_OutcomeBase, frozen=True, tag="scored", kw_only=True):
+    """A single answer with its scores, by dimension and as "total"; it has no winner.
+
+    `model` and `grade` are those of the item.
+    """
+
+    scores: dict[str, float]
+    model: str | None = None
+    grade: float | None = None
+
+    def unswapped(self) -> "Scored":
+        """A single answer has no other order."""
+        return self
 
 
 class Undecided(_OutcomeBase, frozen=True, tag="undecided", kw_only=True):
@@ -390,11 +461,7 @@ class Undecided(_OutcomeBase, frozen=True, tag="undecided", kw_only=True):
 
     def unswapped(self) -> "Undecided":
         """The same, in the terms of the pair itself."""
-        return msgspec.structs.replace(
-            self,
-            votes=tuple(vote.unswapped() for vote in self.votes),
-            parts=tuple(part.unswapped() for part in self.parts),
-        )
+        return msgspec.structs.replace(self, **self._turned())
 
 
 class Failed(_OutcomeBase, frozen=True, tag="failed", kw_only=True):
@@ -406,13 +473,9 @@ class Failed(_OutcomeBase, frozen=True, tag="failed", kw_only=True):
 
     def unswapped(self) -> "Failed":
         """The same, in the terms of the pair itself."""
-        return msgspec.structs.replace(
-            self,
-            votes=tuple(vote.unswapped() for vote in self.votes),
-            parts=tuple(part.unswapped() for part in self.parts),
-        )
+        return msgspec.structs.replace(self, **self._turned())
 
 
-Outcome = Verdict | Undecided | Failed
+Outcome = Verdict | Scored | Undecided | Failed
 
 _KEY_ENCODER = msgspec.msgpack.Encoder(order="deterministic")

@@ -6,11 +6,11 @@ user can write one in a screen of code.
 """
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from dikast.engine.errors import ProviderError
 from dikast.engine.events import Event
-from dikast.engine.model import Call, Completion, Outcome, Pair, Record, Row
+from dikast.engine.model import Call, Completion, Item, Outcome, Pair, Record, Row
 
 
 class Clock(Protocol):
@@ -72,6 +72,19 @@ class Strategy(Protocol):
 
     def spec(self) -> Mapping[str, Any]:
         """Everything that decides the result, as plain JSON-ready data (hashed into the spec)."""
+        ...
+
+
+@runtime_checkable
+class ItemStrategy(Protocol):
+    """What a `Strategy` has besides, where it also judges single answers."""
+
+    def takes_items(self) -> bool:
+        """Whether it does; a combinator does where everything inside it does."""
+        ...
+
+    async def judge_item(self, item: Item, ask: Ask) -> Outcome:
+        """Score one answer: a `Scored`, or why there is none; raises as `Strategy.judge` does."""
         ...
 
 

@@ -7,13 +7,10 @@ a ledger). All three use the same scheduler and the same gateway; there is no se
 
 import asyncio
 import contextlib
-import hashlib
 import random
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
-
-import msgspec
 
 from dikast.engine.budget import Budget
 from dikast.engine.clock import SystemClock
@@ -23,7 +20,7 @@ from dikast.engine.events import Events, RunStarted, RunStopping
 from dikast.engine.gateway import Gateway
 from dikast.engine.intake import Intake
 from dikast.engine.ledger import Ledger, LedgerBook
-from dikast.engine.model import Outcome, Pair, Record
+from dikast.engine.model import Outcome, Record, Subject
 from dikast.engine.pacing import KeyPacer, Limits
 from dikast.engine.ports import (
     CallStore,
@@ -38,8 +35,7 @@ from dikast.engine.ports import (
 from dikast.engine.retry import RetryPolicy
 from dikast.engine.scheduler import Desk, Scheduler
 from dikast.engine.sources import IterableSource
-
-SPEC_FORMAT = 1
+from dikast.engine.spec import spec_hash, spec_tree
 
 
 class RunReport(Record, frozen=True):
@@ -86,12 +82,6 @@ class _IntoQueue:
         """The stream simply has no such outcome."""
 
 
-def spec_hash(tree: Mapping[str, Any]) -> str:
-    """16 hex digits that stand for everything that decides an outcome."""
-    text = msgspec.json.encode(tree, order="deterministic")
-    return hashlib.sha256(text).hexdigest()[:16]
-
-
 class Engine:
     """Judges pairs with one strategy over any number of providers.
 
@@ -132,7 +122,7 @@ class Engine:
         self._drain_s = drain_s
         self._clock: Clock = clock or SystemClock()
         self._events = Events(observers)
-        self.spec_tree: dict[str, Any] = {"format": SPEC_FORMAT, "strategy": dict(strategy.spec())}
+        self.spec_tree = spec_tree(strategy)
         self.spec = spec_hash(self.spec_tree)
         self.strategy_name = strategy.name
         self.simulated = any(getattr(each, "simulated", False) for each in providers.values())
@@ -191,8 +181,8 @@ class Engine:
             if self._store is not None:
                 stack.push_async_callback(self._store.aclose)
 
-    async def judge_one(self, pair: Pair) -> Outcome:
-        """Judge one pair now.
+    async def judge_one(self, pair: Subject) -> Outcome:
+        """Judge one pair, or one item, now.
 
         Raises:
             RunStopped: quota, budget, key or store forbid further calls.
@@ -200,9 +190,9 @@ class Engine:
         return await self._scheduler.judge(pair)
 
     async def judge(
-        self, pairs: Iterable[Pair] | AsyncIterable[Pair]
+        self, pairs: Iterable[Subject] | AsyncIterable[Subject]
     ) -> AsyncGenerator[Outcome, None]:
-        """Judge a stream of pairs; outcomes come in the order of their completion.
+        """Judge a stream of pairs or items; outcomes come in the order of their completion.
 
         Reads no further ahead than the workers and one batch. Leaving the loop early (or being
         cancelled) cancels what is open; close it with `contextlib.aclosing` to wait for that.

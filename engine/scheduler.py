@@ -14,10 +14,10 @@ from dikast.engine.delivery import Delivery
 from dikast.engine.errors import ConfigError, ProviderError, RunStopped
 from dikast.engine.events import Events, PairDone
 from dikast.engine.gateway import Gateway, PairAsk
-from dikast.engine.intake import Intake, Work
+from dikast.engine.intake import Intake, Work, place_of
 from dikast.engine.ledger import LedgerBook
-from dikast.engine.model import Failed, Outcome, Pair, Row, Undecided
-from dikast.engine.ports import Clock, Strategy
+from dikast.engine.model import Failed, Item, Outcome, Pair, Row, Scored, Subject, Undecided
+from dikast.engine.ports import Ask, Clock, ItemStrategy, Strategy
 
 
 class Scheduler:
@@ -49,28 +49,28 @@ class Scheduler:
         self._spec = spec
         self._simulated = simulated
 
-    async def judge(self, pair: Pair, row: Row | None = None, priority: int = 0) -> Outcome:
-        """One pair to its outcome, complete with bill and provenance.
+    async def judge(self, subject: Subject, row: Row | None = None, priority: int = 0) -> Outcome:
+        """One pair or item to its outcome, complete with bill and provenance.
 
         Raises:
-            RunStopped: the pair was not judged and stays open.
+            RunStopped: it was not judged and stays open.
             ConfigError: the strategy and the configuration do not fit each other.
         """
         ask = PairAsk(self._gateway, priority)
         try:
-            outcome = await self._strategy.judge(pair, ask)
+            outcome = await self._put(subject, ask, row)
         except (RunStopped, ConfigError):
             raise
         except ProviderError as error:
-            outcome = _from_error(pair, error)
+            outcome = _from_error(subject, error)
         except Exception as error:  # the pair boundary: a defect costs one pair, not the run
             outcome = Failed(
-                id=pair.id,
+                id=subject.id,
                 reason="bug",
                 message=f"{type(error).__name__} in strategy {self._strategy.name}: {error}",
             )
         return msgspec.structs.replace(
-            outcome,
+            _named(outcome, subject),
             usage=ask.usage or outcome.usage,
             cost_usd=ask.cost_usd,
             calls=ask.calls,
@@ -78,13 +78,28 @@ class Scheduler:
             strategy=self._strategy.name,
             spec=self._spec,
             simulated=self._simulated or ask.simulated,
-            label=pair.label,
-            category=pair.category,
-            model_a=pair.model_a,
-            model_b=pair.model_b,
-            meta=pair.meta,
+            category=subject.category,
+            meta=subject.meta,
             file=(row.file or None) if row else None,
             line=(row.line or None) if row else None,
+        )
+
+    async def _put(self, subject: Subject, ask: Ask, row: Row | None) -> Outcome:
+        """Hand it to the strategy; a single answer that it cannot take costs nothing and says so.
+
+        "bad_row", because nothing but another input or another strategy will help.
+        """
+        strategy = self._strategy
+        if isinstance(subject, Pair):
+            return await strategy.judge(subject, ask)
+        if isinstance(strategy, ItemStrategy) and strategy.takes_items():
+            return await strategy.judge_item(subject, ask)
+        place = place_of(row) if row is not None and (row.file or row.line) else subject.id
+        return Failed(
+            id=subject.id,
+            reason="bad_row",
+            message=f"{place}: holds a single answer, and the strategy {strategy.name} compares "
+            "two; score it with --strategy score, or give response_a and response_b",
         )
 
     async def work(
@@ -99,12 +114,12 @@ class Scheduler:
         while (work := intake.take() or await intake.next()) is not None:
             started_s = self._clock.now() if watched else 0.0
             try:
-                if work.pair is None:
+                if work.subject is None:
                     outcome: Outcome = self._known(work)
                 else:
                     task = desk.sit_down()
                     try:
-                        outcome = await self.judge(work.pair, work.row, work.ordinal)
+                        outcome = await self.judge(work.subject, work.row, work.ordinal)
                     finally:
                         desk.get_up(task)
             except RunStopped:
@@ -140,11 +155,23 @@ class Scheduler:
         return f"Scheduler({self._strategy.name}, {self._gateway!r})"
 
 
-def _from_error(pair: Pair, error: ProviderError) -> Outcome:
+def _from_error(subject: Subject, error: ProviderError) -> Outcome:
     """A judge that declined has answered, in its way; everything else is a failure."""
+    beside: dict[str, Any] = {"id": subject.id, "votes": error.votes, "parts": error.parts}
     if error.kind == "refused":
-        return Undecided(id=pair.id, why="refused", detail=error.message)
-    return Failed(id=pair.id, reason=error.kind, message=error.message, attempts=error.attempts)
+        return Undecided(why="refused", detail=error.message, **beside)
+    return Failed(reason=error.kind, message=error.message, attempts=error.attempts, **beside)
+
+
+def _named(outcome: Outcome, subject: Subject) -> Outcome:
+    """The outcome with what is known of whose answers these are, and of what people said."""
+    if isinstance(subject, Item):
+        if isinstance(outcome, Scored):
+            return msgspec.structs.replace(outcome, model=subject.model, grade=subject.grade)
+        return outcome
+    return msgspec.structs.replace(
+        outcome, label=subject.label, model_a=subject.model_a, model_b=subject.model_b
+    )
 
 
 class Desk:

@@ -1,4 +1,4 @@
-"""Where pairs come from: files, standard input, and whatever a program hands in.
+"""Where pairs and single answers come from: files, standard input, and whatever a program hands in.
 
 The first station of a pair. A row that is no pair is handed on as a row that says so, with file,
 line and field, and the rest go on; only an input that cannot be read at all raises. Reading is
@@ -19,8 +19,9 @@ import msgspec
 
 from dikast.engine.errors import InputError
 from dikast.engine.formats import detect, format_named, map_rows
-from dikast.engine.lines import Flaw, Item, Read, read_items
-from dikast.engine.model import BadRow, Pair, Row
+from dikast.engine.lines import Flaw, Read, read_items
+from dikast.engine.lines import Item as RawRow
+from dikast.engine.model import BadRow, Item, Pair, Row, Subject
 from dikast.engine.text import scrub
 
 ROW_BYTES_MAX: Final = 64 << 20
@@ -105,9 +106,9 @@ class FileSource:
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", file=file) from error
 
-    def _mapped(self, file: str, chunks: Iterator[list[Item]]) -> Iterator[list[Row]]:
+    def _mapped(self, file: str, chunks: Iterator[list[RawRow]]) -> Iterator[list[Row]]:
         form = self._format
-        waiting: list[Item] = []
+        waiting: list[RawRow] = []
         for items in chunks:
             if form == "auto":
                 waiting.extend(items)
@@ -119,7 +120,7 @@ class FileSource:
         if waiting:
             yield from self._cut(waiting, _recognise(waiting, file), file)
 
-    def _cut(self, items: list[Item], form: str, file: str) -> Iterator[list[Row]]:
+    def _cut(self, items: list[RawRow], form: str, file: str) -> Iterator[list[Row]]:
         """Batches of at most `batch_rows` rows, mapped as they are asked for."""
         batch: list[Row] = []
         for number, raw in items:
@@ -133,20 +134,21 @@ class FileSource:
 
 
 class IterableSource:
-    """Pairs that a program has or makes: any iterable or async iterable of pairs or objects.
+    """Pairs (or items) that a program has or makes: any iterable or async iterable of them.
 
     Objects (dicts) are mapped as rows of a file are; ready rows pass through. An async iterable is
     handed on one by one, so that nobody waits for a batch to fill.
 
     Args:
-        items: pairs, rows, or objects of one of the known formats.
+        items: pairs, items, rows, or objects of one of the known formats.
         format: the format of objects, or "auto".
         name: stands for the file in messages.
     """
 
     def __init__(
         self,
-        items: Iterable[Pair | Row | dict[str, Any]] | AsyncIterable[Pair | Row | dict[str, Any]],
+        items: Iterable[Subject | Row | dict[str, Any]]
+        | AsyncIterable[Subject | Row | dict[str, Any]],
         *,
         format: str = "auto",
         name: str = "",
@@ -187,7 +189,7 @@ class IterableSource:
         self._number += 1
         if isinstance(item, Row):
             return [item]
-        if isinstance(item, Pair):
+        if isinstance(item, Pair | Item):
             return [Row(item=item, file=self._name, line=self._number)]
         if self._format == "auto" and isinstance(item, dict):
             self._format = detect([item], self._name or None)
@@ -198,7 +200,7 @@ class IterableSource:
 class MemorySource:
     """Pairs from a list, as often as wanted: the in-memory twin of the port, for tests."""
 
-    def __init__(self, items: Iterable[Pair | BadRow], *, batch_rows: int = 16) -> None:
+    def __init__(self, items: Iterable[Subject | BadRow], *, batch_rows: int = 16) -> None:
         self._rows = [Row(item=item, line=line) for line, item in enumerate(items, start=1)]
         self._batch_rows = batch_rows
         self.closed = False
@@ -229,7 +231,7 @@ def _open(path: str) -> int:
     return fd
 
 
-def _items_of(raw: bytes | Flaw, form: str) -> list[Pair | BadRow]:
+def _items_of(raw: bytes | Flaw, form: str) -> list[Subject | BadRow]:
     obj = raw if isinstance(raw, Flaw) else _decoded(raw)
     if isinstance(obj, Flaw):
         return [BadRow(message=obj.message)]
@@ -252,7 +254,7 @@ def _decoded(raw: bytes) -> Any:
             return Flaw(f"is not JSON: {str(strict).removeprefix('JSON is malformed: ')}")
 
 
-def _any_object(items: list[Item]) -> bool:
+def _any_object(items: list[RawRow]) -> bool:
     """True when a row to recognise the format by has come (the last one, in all likelihood)."""
     return any(
         not isinstance(item.raw, Flaw) and isinstance(_decoded(item.raw), dict)
@@ -260,7 +262,7 @@ def _any_object(items: list[Item]) -> bool:
     )
 
 
-def _recognise(items: list[Item], file: str) -> str:
+def _recognise(items: list[RawRow], file: str) -> str:
     """The format of the first rows. Where not one can be read, the first complaint is the error."""
     values = [
         item.raw if isinstance(item.raw, Flaw) else _decoded(item.raw)

@@ -5,9 +5,10 @@ no output at all, is refused untouched. What it found is handed to `JsonlSink(re
 takes the lock, cuts off a torn last line and drops the lines that are to be judged again, before
 the first new line is appended: every id stands once in the final output.
 
-Verdict and undecided are done. Failed ones are tried again unless told otherwise; rows that were
-bad or had a used id are never "done", because reading the input finds them again for nothing. A
-later line of an id takes the place of an earlier one. Knows nothing of stores or strategies.
+Verdict, scored and undecided are done. Failed ones are tried again unless told otherwise; rows
+that were bad or had a used id are never "done", because reading the input finds them again for
+nothing. A later line of an id takes the place of an earlier one. Knows nothing of stores or
+strategies.
 """
 
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from dikast.sinks.files import DiskFile, replace_output, write_all
 
 _BLOCK_BYTES = 1 << 20
 _HEAD = b'{"kind":"'
-_KINDS = frozenset({"verdict", "undecided", "failed"})
+_KINDS = frozenset({"verdict", "scored", "undecided", "failed"})
 _FOUND_AGAIN = frozenset({"bad_row", "duplicate_id"})
 _SPECS_MAX = 16
 _UNPACKED = (".gz", ".zst", ".zstd")

@@ -5,18 +5,30 @@ knows a provider, a sink, a file format of pairs, or the time.
 """
 
 from dikast.strategies.aggregate import RULES, Rule
+from dikast.strategies.calibrated import Calibrated, calibrated
+from dikast.strategies.calibration_file import Calibration, load_calibration
 from dikast.strategies.cascade import DOUBTS, Cascade, Doubt, cascade
 from dikast.strategies.committee import Committee, Member, committee
-from dikast.strategies.counting import calls_range
+from dikast.strategies.counting import (
+    ASSUMED,
+    Calls,
+    Rates,
+    calls_of,
+    calls_range,
+    rows_of,
+)
+from dikast.strategies.counting import Row as CallsRow
 from dikast.strategies.early_stop import EarlyStop, early_stop
 from dikast.strategies.factory import (
     AUTO,
     KINDS,
     MANY,
     PRESETS,
+    CalibratedConfig,
     CascadeConfig,
     CommitteeConfig,
     EarlyStopConfig,
+    LengthGuardConfig,
     MemberConfig,
     PairwiseConfig,
     RepeatConfig,
@@ -24,10 +36,12 @@ from dikast.strategies.factory import (
     SwapConfig,
     build,
     judges_of,
+    nodes_of,
     parse_strategy,
     preset,
     templates_of,
 )
+from dikast.strategies.length_guard import LengthGuarded, length_guard
 from dikast.strategies.pairwise import OrderRule, Pairwise, order_of
 from dikast.strategies.prompts import (
     PromptTemplate,
@@ -68,6 +82,7 @@ from dikast.strategies.structured import (
 from dikast.strategies.swap import Swap, swap
 
 __all__ = [
+    "ASSUMED",
     "AUTO",
     "DOUBTS",
     "KINDS",
@@ -76,6 +91,11 @@ __all__ = [
     "RULES",
     "Answered",
     "Band",
+    "Calibrated",
+    "CalibratedConfig",
+    "Calibration",
+    "Calls",
+    "CallsRow",
     "Cascade",
     "CascadeConfig",
     "Committee",
@@ -85,6 +105,8 @@ __all__ = [
     "EarlyStop",
     "EarlyStopConfig",
     "JsonReader",
+    "LengthGuardConfig",
+    "LengthGuarded",
     "LetterReader",
     "MarkerReader",
     "Member",
@@ -93,6 +115,7 @@ __all__ = [
     "Pairwise",
     "PairwiseConfig",
     "PromptTemplate",
+    "Rates",
     "RatingsReader",
     "Read",
     "Reader",
@@ -112,6 +135,8 @@ __all__ = [
     "SwapConfig",
     "TemplateLoader",
     "build",
+    "calibrated",
+    "calls_of",
     "calls_range",
     "cascade",
     "committee",
@@ -120,14 +145,18 @@ __all__ = [
     "format_instruction",
     "json_schema",
     "judges_of",
+    "length_guard",
+    "load_calibration",
     "load_rubric",
     "load_template",
+    "nodes_of",
     "order_of",
     "parse_rubric",
     "parse_strategy",
     "parse_template",
     "preset",
     "repeat",
+    "rows_of",
     "score_record",
     "shipped_rubrics",
     "shipped_templates",

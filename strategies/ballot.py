@@ -15,18 +15,24 @@ from dikast.engine.model import (
     Call,
     Completion,
     Failed,
+    Item,
+    LengthGuard,
+    Marks,
     Outcome,
     Pair,
     Part,
     Pick,
     Record,
+    Scored,
+    Subject,
     Undecided,
     Verdict,
     Vote,
 )
 from dikast.engine.ports import Ask, Strategy
 from dikast.strategies.aggregate import Rules, Tally, combine_numbers, decide, exact, tally
-from dikast.strategies.marks import confidence_of, marks_of
+from dikast.strategies.marks import confidence_of, deviations, marks_of
+from dikast.strategies.subjects import put
 
 
 class Seat(Record, frozen=True):
@@ -91,7 +97,9 @@ class Ballot(NamedTuple):
 
     @property
     def pick(self) -> Pick:
-        """What the seat votes for; "none" where it gives no verdict."""
+        """What the seat votes for; "none" where it gives no verdict, "na" where it only scores."""
+        if isinstance(self.said, Scored):
+            return "na"
         return self.said.winner if isinstance(self.said, Verdict) else "none"
 
     @property
@@ -116,15 +124,16 @@ class Ballot(NamedTuple):
             weight=self.seat.weight,
             calls=self.calls,
             cost_usd=self.cost_usd,
-            parts=() if isinstance(said, ProviderError) else said.parts,
+            parts=said.parts,
+            scores=said.scores if isinstance(said, Scored) else {},
         )
 
     def votes(self) -> tuple[Vote, ...]:
         """The votes of every judge call behind it that was answered."""
-        return () if isinstance(self.said, ProviderError) else self.said.votes
+        return self.said.votes
 
 
-async def take(seats: Sequence[Seat], pair: Pair, ask: Ask) -> list[Ballot]:
+async def take(seats: Sequence[Seat], pair: Subject, ask: Ask) -> list[Ballot]:
     """Ask all seats at the same time and wait for every one.
 
     A failed seat leaves the others alone, so that what they have paid for reaches the store. An
@@ -136,7 +145,7 @@ async def take(seats: Sequence[Seat], pair: Pair, ask: Ask) -> list[Ballot]:
     """
     meters = [Metered(ask, seat.sample, seat.samples) for seat in seats]
     said = await asyncio.gather(
-        *(seat.strategy.judge(pair, meter) for seat, meter in zip(seats, meters, strict=True)),
+        *(put(seat.strategy, pair, meter) for seat, meter in zip(seats, meters, strict=True)),
         return_exceptions=True,
     )
     ballots: list[Ballot] = []
@@ -153,7 +162,13 @@ def counted(ballots: Sequence[Ballot]) -> Tally:
 
 
 def conclude(
-    pair: Pair, ballots: Sequence[Ballot], rules: Rules, *, excluded: int = 0, spared: int = 0
+    pair: Pair,
+    ballots: Sequence[Ballot],
+    rules: Rules,
+    *,
+    excluded: int = 0,
+    spared: int = 0,
+    quorum: int | None = None,
 ) -> Outcome:
     """One outcome of all ballots.
 
@@ -163,15 +178,14 @@ def conclude(
         rules: how votes are counted.
         excluded: how many members were kept from voting.
         spared: how many were not asked because nothing could change any more.
+        quorum: how many votes are enough here; None is as the rules say.
 
     Raises:
         ProviderError: not one ballot brought an answer; which error does not depend on the order.
     """
-    errors = [each.said for each in ballots if isinstance(each.said, ProviderError)]
-    if errors and len(errors) == len(ballots):
-        raise min(errors, key=_severity)
+    _raise_if_all_failed(ballots)
     votes = counted(ballots)
-    quorum = rules.needed(len(ballots) + spared)
+    quorum = rules.needed(len(ballots) + spared) if quorum is None else quorum
     decision = decide(votes, rules, quorum)
     scores = _scores(ballots)
     marks = marks_of(
@@ -187,12 +201,11 @@ def conclude(
         "votes": tuple(vote for ballot in ballots for vote in ballot.votes()),
         "parts": tuple(ballot.part() for ballot in ballots),
         "marks": marks,
+        "length_guard": _guard(ballots),
     }
     if decision.winner is None:
         detail = f"{votes.heads} of {len(ballots) + spared} gave a verdict, {quorum} are needed"
-        if excluded:
-            detail += f"; {excluded} excluded as of the same family as an answer"
-        return Undecided(why="no_quorum", detail=detail, **shared)
+        return _no_quorum(detail, excluded, shared)
     return Verdict(
         winner=decision.winner,
         basis="votes",
@@ -202,16 +215,73 @@ def conclude(
     )
 
 
+def conclude_item(
+    item: Item, ballots: Sequence[Ballot], rules: Rules, *, excluded: int = 0
+) -> Outcome:
+    """One outcome of several scorings of a single answer: dimension by dimension, by the rule.
+
+    Its marks have no shares (nobody picks anything): `votes` gave scores, `stability` is the share
+    of the more common result, scores or none, and `score_spread` tells how far they lie apart.
+
+    Raises:
+        ProviderError: as in `conclude`.
+    """
+    _raise_if_all_failed(ballots)
+    scores = _scores(ballots)
+    given = sum(isinstance(ballot.said, Scored) for ballot in ballots)
+    unread = len(ballots) - given
+    quorum = rules.needed(len(ballots))
+    marks = Marks(
+        votes=given,
+        unread=unread,
+        excluded=excluded,
+        stability=round(max(given, unread) / len(ballots), 6) if ballots else 1.0,
+        score_spread=deviations(scores),
+    )
+    shared: dict[str, Any] = {
+        "id": item.id,
+        "votes": tuple(vote for ballot in ballots for vote in ballot.votes()),
+        "parts": tuple(ballot.part() for ballot in ballots),
+        "marks": marks,
+        "length_guard": _guard(ballots),
+    }
+    if given < max(1, quorum):
+        detail = f"{given} of {len(ballots)} gave scores, {quorum} are needed"
+        return _no_quorum(detail, excluded, shared)
+    return Scored(scores=_combined(scores, ballots, rules), **shared)
+
+
+def _no_quorum(detail: str, excluded: int, shared: dict[str, Any]) -> Undecided:
+    if excluded:
+        detail += f"; {excluded} excluded as of the same family as an answer"
+    return Undecided(why="no_quorum", detail=detail, **shared)
+
+
+def _raise_if_all_failed(ballots: Sequence[Ballot]) -> None:
+    """The error of a vote in which nobody brought an answer; it carries what each member met."""
+    errors = [each.said for each in ballots if isinstance(each.said, ProviderError)]
+    if errors and len(errors) == len(ballots):
+        worst = min(errors, key=_severity)
+        votes = tuple(vote for ballot in ballots for vote in ballot.votes())
+        raise worst.beside(votes, tuple(ballot.part() for ballot in ballots)) from worst
+
+
+def _guard(ballots: Sequence[Ballot]) -> LengthGuard | None:
+    """What length guards inside did; they work by rules, so where there are several they agree."""
+    found = (b.said.length_guard for b in ballots if not isinstance(b.said, ProviderError))
+    return next((guard for guard in found if guard is not None), None)
+
+
 def _severity(error: ProviderError) -> tuple[bool, str, str]:
     """What failed goes before what was refused, then by name: the same in any order."""
     return error.kind == "refused", error.kind, error.message
 
 
 def _scores(ballots: Sequence[Ballot]) -> dict[str, list[float]]:
-    """The scores of every verdict, by dimension."""
+    """The scores of every verdict or scoring, by dimension."""
     out: dict[str, list[float]] = {}
     for ballot in ballots:
-        if isinstance(ballot.said, Verdict):
+        if isinstance(ballot.said, Verdict | Scored):
             for name, value in ballot.said.scores.items():
                 out.setdefault(name, []).append(value)
     return out
@@ -224,7 +294,7 @@ def _combined(
         name: [
             ballot.seat.weight
             for ballot in ballots
-            if isinstance(ballot.said, Verdict) and name in ballot.said.scores
+            if isinstance(ballot.said, Verdict | Scored) and name in ballot.said.scores
         ]
         for name in scores
     }

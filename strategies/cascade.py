@@ -82,7 +82,8 @@ class Cascade:
             doubt = None if last else self._doubt(said)
             if isinstance(said, ProviderError):
                 if doubt is None:
-                    raise said
+                    raise said.beside(votes + said.votes, (*parts, ballot.part()))
+                votes += said.votes
                 parts += (msgspec.structs.replace(ballot.part(), why=f"{doubt}: {said.kind}"),)
                 continue
             votes += said.votes

@@ -12,11 +12,12 @@ from typing import Any, cast
 import msgspec
 
 from dikast.engine.errors import ConfigError
-from dikast.engine.model import Outcome, Pair, Record
+from dikast.engine.model import Item, Outcome, Pair, Record, Subject
 from dikast.engine.ports import Ask, Strategy
 from dikast.strategies.aggregate import Rule, Rules
-from dikast.strategies.ballot import Seat, conclude, take
+from dikast.strategies.ballot import Seat, conclude, conclude_item, take
 from dikast.strategies.families import same_family
+from dikast.strategies.subjects import takes_items
 
 VERSION = "1"
 
@@ -79,15 +80,15 @@ class Committee:
             "exclude_own_family": self._exclude,
         }
 
-    def seats(self, pair: Pair) -> tuple[Seat, ...]:
-        """Who votes on this pair: all but those of the family of one of its models."""
+    def seats(self, pair: Subject) -> tuple[Seat, ...]:
+        """Who votes on this pair or item: all but those of the family of one of its models."""
         if not self._exclude:
             return self._seats
+        models = (pair.model_a, pair.model_b) if isinstance(pair, Pair) else (pair.model,)
         return tuple(
             seat
             for seat, member in zip(self._seats, self._members, strict=True)
-            if not same_family(member.family, pair.model_a)
-            and not same_family(member.family, pair.model_b)
+            if not any(same_family(member.family, model) for model in models)
         )
 
     def names(self) -> list[str]:
@@ -112,6 +113,21 @@ class Committee:
         seats = self.seats(pair)
         ballots = await take(seats, pair, ask)
         return conclude(pair, ballots, self._rules, excluded=len(self._seats) - len(seats))
+
+    def takes_items(self) -> bool:
+        """It does where all of its members do."""
+        return all(takes_items(each.strategy) for each in self._members)
+
+    async def judge_item(self, item: Item, ask: Ask) -> Outcome:
+        """Let all members score one answer; each dimension is combined by the rule.
+
+        Raises:
+            ProviderError: every member failed.
+            RunStopped: the run ends.
+        """
+        seats = self.seats(item)
+        ballots = await take(seats, item, ask)
+        return conclude_item(item, ballots, self._rules, excluded=len(self._seats) - len(seats))
 
     def __repr__(self) -> str:
         return f"Committee({list(self._members)!r}, {self._rules!r})"

@@ -1,30 +1,80 @@
-"""How many calls a strategy tree makes for one pair: the fewest and the most.
+"""How many calls a strategy tree makes for one pair: the fewest, how many to expect, the most.
 
-Off the journey: asked before a run, for `dikast check`. Knows the nodes and the families of the
-judges, no prices and no providers.
+Off the journey: asked before a run, for `dikast check`. The fewest and the most are certain; what
+to expect follows from stated rates. Knows the nodes and the families of the judges, no prices and
+no providers.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from heapq import nlargest
 from itertools import combinations
+from typing import NamedTuple
 
-from dikast.strategies.aggregate import Rules, exact, settled, tally
+from dikast.engine.model import Pick, Record
+from dikast.strategies.aggregate import Rules, Tally, exact, settled, tally
+from dikast.strategies.cascade import Doubt
 from dikast.strategies.factory import (
     CascadeConfig,
     CommitteeConfig,
     EarlyStopConfig,
     MemberConfig,
-    PairwiseConfig,
     RepeatConfig,
-    StrategyConfig,
+    SwapConfig,
     judges_of,
 )
-from dikast.strategies.score import ScoreConfig
+from dikast.strategies.forecast import Counts, Forecast
+from dikast.strategies.node import Node
 
 Families = Mapping[str, str | None]
+_STATES_MAX = 1_000
 
 
-def calls_range(config: StrategyConfig, families: Families) -> tuple[int, int]:
+class Rates(Record, frozen=True):
+    """What is taken for granted of the judges; all are shares, 0 to 1.
+
+    `unparsed` of the answers cannot be read, `failed` of the pairs fail, `tie` of the verdicts are
+    ties, in `disagreement` of them the votes or the two orders are not all alike, `low_margin` have
+    a margin below 0.5 (whatever a cascade's `margin_below` is). `votes` are the shares of votes
+    like the winner's, against it, for a tie, and of no verdict. `rungs` are the shares of pairs
+    that each rung of a cascade sent on, where they were measured.
+    """
+
+    unparsed: float = 0.02
+    failed: float = 0.0
+    tie: float = 0.15
+    disagreement: float = 0.2
+    low_margin: float = 0.2
+    votes: tuple[float, float, float, float] = (0.76, 0.12, 0.1, 0.02)
+    rungs: tuple[float, ...] = ()
+
+
+ASSUMED = Rates()
+"""Where nothing was measured."""
+
+
+class Calls(NamedTuple):
+    """Judge calls for one pair; retries are not counted."""
+
+    fewest: int
+    expected: float
+    most: int
+
+
+class Row(NamedTuple):
+    """A node in a printed tree: how deep it stands, what it is, its calls where it is asked.
+
+    `asked` is the expected share of pairs that reach it.
+    """
+
+    depth: int
+    node: Node
+    calls: Calls
+    asked: float
+
+
+def calls_range(config: Node, families: Families) -> tuple[int, int]:
     """The fewest and the most judge calls for one pair; retries are not counted.
 
     Args:
@@ -32,29 +82,89 @@ def calls_range(config: StrategyConfig, families: Families) -> tuple[int, int]:
         families: the family of each judge, where it is known; a committee that excludes judges
             of an answer's own family asks fewer where the pair's models are of two of them.
     """
-    if isinstance(config, PairwiseConfig):
-        return 1, 1
-    if isinstance(config, ScoreConfig):
-        return 2, 4 if config.repair else 2
+    found = calls_of(config, families)
+    return found.fewest, found.most
+
+
+def calls_of(config: Node, families: Families, rates: Rates = ASSUMED) -> Calls:
+    """The fewest, the expected and the most judge calls for one pair.
+
+    What to expect takes pairs as alike, doubts of a cascade as independent of one another, votes as
+    independent of each other given the winner, and no judge as excluded for its family.
+
+    Args:
+        config: the tree.
+        families: as for `calls_range`.
+        rates: what is taken for granted.
+    """
     if isinstance(config, EarlyStopConfig):
-        return _early_stop(config, families)
+        return _early_stop(config, families, rates)
+    low, high = config.calls()
+    own = low + (high - low) * rates.unparsed
+    below = [calls_of(child, families, rates) for child in config.children()]
+    fewest = sum(each.fewest for each in below)
     if isinstance(config, CommitteeConfig):
-        return _committee(config, families)
-    if isinstance(config, CascadeConfig):
-        rungs = [calls_range(rung, families) for rung in config.rungs]
-        return rungs[0][0], sum(most for _, most in rungs)
-    times = config.n if isinstance(config, RepeatConfig) else 2
-    fewest, most = calls_range(config.inner, families)
-    return times * fewest, times * most
+        fewest = _fewest_of_committee(config, families)
+    elif isinstance(config, CascadeConfig):
+        fewest = below[0].fewest
+    shares = zip(reach(config, rates), below, strict=True)
+    times = _times(config)
+    return Calls(
+        low + times * fewest,
+        own + times * sum(share * each.expected for share, each in shares),
+        high + times * sum(each.most for each in below),
+    )
 
 
-def _committee(config: CommitteeConfig, families: Families) -> tuple[int, int]:
-    most = sum(calls_range(each.strategy, families)[1] for each in config.seated())
-    fewest = min(
+def _times(config: Node) -> int:
+    """How often each child is asked."""
+    if isinstance(config, RepeatConfig):
+        return config.n
+    return 2 if isinstance(config, SwapConfig) else 1
+
+
+def rows_of(config: Node, families: Families, rates: Rates = ASSUMED) -> list[Row]:
+    """A tree from its root down, for people."""
+
+    def walk(node: Node, depth: int, asked: float) -> list[Row]:
+        out = [Row(depth, node, calls_of(node, families, rates), asked)]
+        for child, share in zip(node.children(), reach(node, rates), strict=True):
+            out += walk(child, depth + 1, asked * share)
+        return out
+
+    return walk(config, 0, 1.0)
+
+
+def reach(config: Node, rates: Rates) -> list[float]:
+    """The expected share of pairs that each child is asked about; 1 but for a cascade's rungs.
+
+    Of a stopped vote's members it is not told apart: see `calls_of` for their number.
+    """
+    children = config.children()
+    if not isinstance(config, CascadeConfig):
+        return [1.0] * len(children)
+    shares: list[float] = []
+    share = 1.0
+    for number in range(len(children)):
+        shares.append(share)
+        on = _doubt(config.escalate_when, rates)
+        share *= rates.rungs[number] if number < len(rates.rungs) else on
+    return shares
+
+
+def _doubt(when: Sequence[Doubt], rates: Rates) -> float:
+    """How likely at least one of the doubts is."""
+    sure = 1.0
+    for each in dict.fromkeys(when):
+        sure *= 1 - getattr(rates, each)
+    return 1 - sure
+
+
+def _fewest_of_committee(config: CommitteeConfig, families: Families) -> int:
+    return min(
         sum(calls_range(each.strategy, families)[0] for each in seated)
         for seated in _seatings(config, families)
     )
-    return fewest, most
 
 
 def _seatings(config: CommitteeConfig, families: Families) -> list[tuple[MemberConfig, ...]]:
@@ -70,42 +180,100 @@ def _seatings(config: CommitteeConfig, families: Families) -> list[tuple[MemberC
     ]
 
 
-def _family(config: StrategyConfig, families: Families) -> str | None:
+def _family(config: Node, families: Families) -> str | None:
     found = {families.get(name) for name in judges_of(config)}
     return found.pop() if len(found) == 1 else None
 
 
-def _early_stop(config: EarlyStopConfig, families: Families) -> tuple[int, int]:
+def _early_stop(config: EarlyStopConfig, families: Families, rates: Rates) -> Calls:
     inner = config.inner
-    _, most = calls_range(inner, families)
     if isinstance(inner, RepeatConfig):
         seatings = [(1.0,) * inner.n]
-        calls = [(calls_range(inner.inner, families)[0],) * inner.n]
+        calls = [(calls_of(inner.inner, families, rates),) * inner.n]
     elif isinstance(inner, CommitteeConfig):
         sets = _seatings(inner, families)
         seatings = [tuple(each.weight for each in seated) for seated in sets]
         calls = [
-            tuple(calls_range(each.strategy, families)[0] for each in seated) for seated in sets
+            tuple(calls_of(each.strategy, families, rates) for each in seated) for seated in sets
         ]
     else:
-        return calls_range(inner, families)
+        return calls_of(inner, families, rates)
     rules = Rules(rule=inner.rule, quorum=inner.quorum, trim=inner.trim, band=inner.band)
-    return min(
-        sum(each[: _asked(weights, rules, config.wave)])
-        for weights, each in zip(seatings, calls, strict=True)
-    ), most
+    stops = [_Stops(weights, rules, config.wave, config.risk) for weights in seatings]
+    # A committee that stops by risk asks in an order that is drawn: any member may come first.
+    drawn = config.risk is not None and isinstance(inner, CommitteeConfig)
+    fewest = min(
+        sum(sorted(call.fewest for call in each)[: stop.fewest()])
+        if drawn
+        else sum(call.fewest for call in each[: stop.fewest()])
+        for stop, each in zip(stops, calls, strict=True)
+    )
+    asked = stops[0].asked(rates.votes)
+    costs = [call.expected for call in calls[0]]
+    if drawn:
+        costs = [sum(costs) / len(costs)] * len(costs)
+    expected = sum(share * cost for share, cost in zip(asked, costs, strict=True))
+    return Calls(fewest, expected, sum(call.most for call in calls[0]))
 
 
-def _asked(weights: Sequence[float], rules: Rules, wave: int) -> int:
-    """How many are asked at least: all of one mind, or all without a verdict."""
-    left = [exact(weight) for weight in weights]
-    quorum = rules.needed(len(left))
-    for asked in range(0, len(left), wave):
-        if asked and any(_ends(left, asked, pick, rules, quorum) for pick in ("A", "none")):
-            return asked
-    return len(left)
+class _Stops:
+    """When a vote of members with these weights is stopped."""
+
+    def __init__(
+        self, weights: Sequence[float], rules: Rules, wave: int, risk: float | None
+    ) -> None:
+        self._weights = [exact(weight) for weight in weights]
+        self._rules = rules
+        self._quorum = rules.needed(len(weights))
+        self._wave = wave
+        self._risk = risk
+        self._forecast = None if risk is None else Forecast(len(weights), rules)
+
+    def fewest(self) -> int:
+        """How many are asked at least: all of one mind, or all without a verdict."""
+        for asked in range(self._wave, len(self._weights), self._wave):
+            for pick, none in (("A", 0), ("none", asked)):
+                votes = tally(("A", weight) for weight in self._weights[:asked] if pick == "A")
+                if self._ends(votes, none):
+                    return asked
+        return len(self._weights)
+
+    def asked(self, votes: tuple[float, float, float, float]) -> list[float]:
+        """How likely each member is to be asked, in order, when votes fall with these shares.
+
+        Exact up to fifteen members or so; beyond that the least likely counts are left out.
+        """
+        picks: tuple[Pick, ...] = ("A", "B", "tie", "none")
+        open_: dict[tuple[Tally, int], float] = {(Tally(), 0): 1.0}
+        out: list[float] = []
+        for number, weight in enumerate(self._weights):
+            if number and number % self._wave == 0:
+                open_ = {state: p for state, p in open_.items() if not self._ends(*state)}
+            out.append(sum(open_.values()))
+            reached: defaultdict[tuple[Tally, int], float] = defaultdict(float)
+            for (cast, none), share in open_.items():
+                for pick, each in zip(picks, votes, strict=True):
+                    reached[_plus(cast, pick, weight), none + (pick == "none")] += share * each
+            open_ = dict(nlargest(_STATES_MAX, reached.items(), key=lambda item: item[1]))
+        return out
+
+    def _ends(self, votes: Tally, none: int) -> bool:
+        left = self._weights[votes.heads + none :]
+        if settled(votes, left, self._rules, self._quorum):
+            return True
+        if self._forecast is None or self._risk is None:
+            return False
+        cast = Counts(votes.heads_a, votes.heads_b, votes.heads_tie, none)
+        return self._forecast.risk(cast) <= self._risk
 
 
-def _ends(weights: list[Fraction], asked: int, pick: str, rules: Rules, quorum: int) -> bool:
-    votes = tally(("A", weight) for weight in weights[:asked] if pick == "A")
-    return settled(votes, weights[asked:], rules, quorum)
+def _plus(votes: Tally, pick: Pick, weight: Fraction) -> Tally:
+    one = tally([(pick, weight)])
+    return Tally(
+        votes.a + one.a,
+        votes.b + one.b,
+        votes.tie + one.tie,
+        votes.heads_a + one.heads_a,
+        votes.heads_b + one.heads_b,
+        votes.heads_tie + one.heads_tie,
+    )

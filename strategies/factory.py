@@ -13,9 +13,12 @@ from dikast.engine.errors import ConfigError
 from dikast.engine.model import Judge
 from dikast.engine.ports import Strategy
 from dikast.strategies.aggregate import Rule
+from dikast.strategies.calibrated import calibrated
+from dikast.strategies.calibration_file import CalibrationLoader, load_calibration
 from dikast.strategies.cascade import ESCALATE_WHEN, Doubt, cascade
 from dikast.strategies.committee import Committee, Member, committee
 from dikast.strategies.early_stop import early_stop
+from dikast.strategies.length_guard import length_guard
 from dikast.strategies.names import explain, nearest
 from dikast.strategies.node import Node
 from dikast.strategies.pairwise import DecideBy, OrderRule, Pairwise
@@ -47,11 +50,31 @@ class PairwiseConfig(Node, frozen=True, kw_only=True, tag="pairwise"):
     keep_text: bool = False
     decide: DecideBy = "text"
 
+    def asks(self) -> tuple[str, ...]:
+        """Its judge."""
+        return (self.judge,)
+
+    def prompts(self) -> tuple[str, ...]:
+        """Its template."""
+        return (self.template,)
+
+    def calls(self) -> tuple[int, int]:
+        """One."""
+        return (1, 1)
+
+    def needs(self) -> tuple[str, ...]:
+        """Log probabilities, where they decide."""
+        return ("log probabilities: top_logprobs of the judge",) * (self.decide == "logprobs")
+
 
 class SwapConfig(Node, frozen=True, kw_only=True, tag="swap"):
     """`kind = "swap"`: the strategy `inner` in both orders; an agreeing conclusion or a tie."""
 
     inner: "StrategyConfig"
+
+    def children(self) -> tuple[Node, ...]:
+        """The strategy inside."""
+        return (self.inner,)
 
 
 class MemberConfig(
@@ -96,6 +119,10 @@ class CommitteeConfig(Node, frozen=True, kw_only=True, tag="committee"):
             *self.members,
         )
 
+    def children(self) -> tuple[Node, ...]:
+        """The strategies of all members."""
+        return tuple(member.strategy for member in self.seated())
+
 
 class RepeatConfig(Node, frozen=True, kw_only=True, tag="repeat"):
     """`kind = "repeat"`: the strategy `inner`, `n` times, as samples of one judgement.
@@ -110,6 +137,10 @@ class RepeatConfig(Node, frozen=True, kw_only=True, tag="repeat"):
     trim: float = 0.2
     band: float = 0.0
 
+    def children(self) -> tuple[Node, ...]:
+        """The strategy inside."""
+        return (self.inner,)
+
 
 class CascadeConfig(Node, frozen=True, kw_only=True, tag="cascade"):
     """`kind = "cascade"`: the first of `rungs` judges; a pair in doubt goes on to the next.
@@ -122,15 +153,66 @@ class CascadeConfig(Node, frozen=True, kw_only=True, tag="cascade"):
     escalate_when: tuple[Doubt, ...] = ESCALATE_WHEN
     margin_below: float = 0.5
 
+    def children(self) -> tuple[Node, ...]:
+        """The rungs, the first one first."""
+        return self.rungs
+
 
 class EarlyStopConfig(Node, frozen=True, kw_only=True, tag="early_stop"):
     """`kind = "early_stop"`: the committee or repeat `inner`, until its winner is settled.
 
-    `wave` is how many members are asked at the same time.
+    `wave` is how many members are asked at the same time. `risk` absent: exact. Else it is the
+    greatest probability, above 0 and at most 0.5, that the full vote would have had another
+    result; members must have equal weights, and a committee's are asked in an order drawn from
+    the pair's id.
     """
 
     inner: "StrategyConfig"
     wave: int = 1
+    risk: float | None = None
+
+    def children(self) -> tuple[Node, ...]:
+        """The strategy inside."""
+        return (self.inner,)
+
+
+class CalibratedConfig(Node, frozen=True, kw_only=True, tag="calibrated"):
+    """`kind = "calibrated"`: the strategy `inner`, its confidence made a chance of agreement.
+
+    `calibration` is the path of a file of `dikast calibrate`, fitted on outcomes of `inner`. With
+    `abstain_below` (0 to 1) a pair whose calibrated confidence is lower is undecided, "abstained".
+    `allow_other_spec` takes a calibration of another strategy, too.
+    """
+
+    inner: "StrategyConfig"
+    calibration: str
+    abstain_below: float | None = None
+    allow_other_spec: bool = False
+
+    def children(self) -> tuple[Node, ...]:
+        """The strategy inside."""
+        return (self.inner,)
+
+    def needs(self) -> tuple[str, ...]:
+        """Its file."""
+        return (f"the calibration {self.calibration}",)
+
+
+class LengthGuardConfig(Node, frozen=True, kw_only=True, tag="length_guard"):
+    """`kind = "length_guard"`: the strategy `inner`, told that length is no criterion, or not.
+
+    `clause`: the prompt says that length is no criterion (true, default) or does not (false; works
+    on prompts of dikast). `strip` takes greetings, self-references and closing offers out of the
+    answers before they are shown, and records what it took.
+    """
+
+    inner: "StrategyConfig"
+    clause: bool = True
+    strip: bool = False
+
+    def children(self) -> tuple[Node, ...]:
+        """The strategy inside."""
+        return (self.inner,)
 
 
 # msgspec resolves the forward reference by name, which needs typing.Union at run time.
@@ -142,6 +224,8 @@ StrategyConfig = Union[  # noqa: UP007
     RepeatConfig,
     CascadeConfig,
     EarlyStopConfig,
+    CalibratedConfig,
+    LengthGuardConfig,
 ]
 
 KINDS = tuple(str(each.__struct_config__.tag) for each in get_args(StrategyConfig))
@@ -242,6 +326,7 @@ def build(
     seed: int,
     template_loader: TemplateLoader = load_template,
     rubric_loader: RubricLoader = load_rubric,
+    calibration_loader: CalibrationLoader = load_calibration,
 ) -> Strategy:
     """Make the strategy that a tree describes.
 
@@ -251,11 +336,12 @@ def build(
         seed: the run's seed; decides orders and fences.
         template_loader: finds a template by its name.
         rubric_loader: finds a rubric by its name.
+        calibration_loader: reads a calibration by its path.
 
     Raises:
         ConfigError: an unknown judge or template, or a tree that cannot work.
     """
-    maker = _Maker(judges, seed, template_loader, rubric_loader)
+    maker = _Maker(judges, seed, template_loader, rubric_loader, calibration_loader)
     return maker.make(config)
 
 
@@ -268,11 +354,13 @@ class _Maker:
         seed: int,
         loader: TemplateLoader,
         rubric_loader: RubricLoader,
+        calibration_loader: CalibrationLoader,
     ) -> None:
         self._judges = judges
         self._seed = seed
         self._loader = loader
         self._rubric_loader = rubric_loader
+        self._calibration_loader = calibration_loader
 
     def make(self, config: StrategyConfig) -> Strategy:
         if isinstance(config, PairwiseConfig):
@@ -296,6 +384,15 @@ class _Maker:
                 config.escalate_when,
                 config.margin_below,
             )
+        if isinstance(config, CalibratedConfig):
+            return calibrated(
+                self.make(config.inner),
+                self._calibration_loader(config.calibration),
+                config.abstain_below,
+                allow_other_spec=config.allow_other_spec,
+            )
+        if isinstance(config, LengthGuardConfig):
+            return length_guard(self.make(config.inner), clause=config.clause, strip=config.strip)
         return self._early_stop(config)
 
     def _judge(self, name: str) -> Judge:
@@ -356,9 +453,9 @@ class _Maker:
 
     def _early_stop(self, config: EarlyStopConfig) -> Strategy:
         if isinstance(config.inner, CommitteeConfig):
-            return early_stop(self._committee(config.inner), config.wave)
+            return early_stop(self._committee(config.inner), config.wave, config.risk)
         if isinstance(config.inner, RepeatConfig):
-            return early_stop(self._repeat(config.inner), config.wave)
+            return early_stop(self._repeat(config.inner), config.wave, config.risk)
         raise ConfigError(
             "strategy: early_stop needs a vote to stop; its inner must be a committee or a repeat"
         )
@@ -369,32 +466,21 @@ class _Maker:
         return families.pop() if len(families) == 1 else None
 
 
-def judges_of(config: StrategyConfig) -> list[str]:
+def nodes_of(config: Node) -> Iterator[Node]:
+    """Every node of a tree, each before those below it."""
+    yield config
+    for child in config.children():
+        yield from nodes_of(child)
+
+
+def judges_of(config: Node) -> list[str]:
     """Names of the judges in a strategy tree, each once, in the order of the tree."""
-    return list(dict.fromkeys(leaf.judge for leaf in leaves(config)))
+    return list(dict.fromkeys(name for node in nodes_of(config) for name in node.asks()))
 
 
-def templates_of(config: StrategyConfig) -> list[str]:
+def templates_of(config: Node) -> list[str]:
     """Names of the templates in a strategy tree, each once."""
-    found = (leaf.template for leaf in leaves(config) if isinstance(leaf, PairwiseConfig))
-    return list(dict.fromkeys(found))
-
-
-def leaves(config: StrategyConfig) -> Iterator[PairwiseConfig | ScoreConfig]:
-    """The nodes of a tree that ask a judge."""
-    if isinstance(config, PairwiseConfig | ScoreConfig):
-        yield config
-    for child in children(config):
-        yield from leaves(child)
-
-
-def children(config: StrategyConfig) -> tuple[StrategyConfig, ...]:
-    """The nodes right below one."""
-    if isinstance(config, SwapConfig | RepeatConfig | EarlyStopConfig):
-        return (config.inner,)
-    if isinstance(config, CommitteeConfig):
-        return tuple(member.strategy for member in config.seated())
-    return config.rungs if isinstance(config, CascadeConfig) else ()
+    return list(dict.fromkeys(name for node in nodes_of(config) for name in node.prompts()))
 
 
 def _templates(name: str, loader: TemplateLoader) -> tuple[PromptTemplate, ...]:

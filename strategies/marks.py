@@ -33,7 +33,7 @@ def marks_of(
         spared: how many were not asked.
         scores: the scores given in each dimension.
     """
-    spreads = {name: _round(deviation(values)) for name, values in sorted((scores or {}).items())}
+    spreads = deviations(scores or {})
     heads = (votes.heads_a, votes.heads_b, votes.heads_tie, unread)
     stability = max(heads) / sum(heads) if sum(heads) else 1.0
     shares = shares_of(votes)
@@ -80,6 +80,11 @@ def shares_of(votes: Tally) -> tuple[Fraction, ...]:
 def entropy_bits(shares: Sequence[Fraction]) -> float:
     """Shannon entropy of shares that add up to 1, in bits."""
     return max(0.0, -math.fsum(float(p) * math.log2(p) for p in sorted(shares) if p))
+
+
+def deviations(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The population standard deviation of each dimension's scores."""
+    return {name: _round(deviation(values)) for name, values in sorted(scores.items())}
 
 
 def deviation(values: Sequence[float]) -> float:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dikast.engine.errors import ConfigError
-from dikast.engine.model import Message, Pair
+from dikast.engine.model import Message, Pair, Subject
 from dikast.strategies.files import content_hash, read_named, shipped_names
 from dikast.strategies.names import explain, nearest
 from dikast.strategies.reader import ReaderSpec, compile_reader
@@ -151,7 +151,7 @@ def _question(shown: Pair) -> str:
     return "\n\n".join(f"{each.role.capitalize()}: {each.content}" for each in shown.messages)
 
 
-def conversation(shown: Pair, fence: str) -> str:
+def conversation(shown: Subject, fence: str) -> str:
     """The turns, each opened by a line with the fence's code, which no turn can imitate."""
     turns: list[str] = []
     for number, each in enumerate(shown.messages, start=1):

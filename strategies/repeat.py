@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 
 from dikast.engine.errors import ConfigError
-from dikast.engine.model import Outcome, Pair
+from dikast.engine.model import Item, Outcome, Pair, Subject
 from dikast.engine.ports import Ask, Strategy
 from dikast.strategies.aggregate import Rule, Rules
-from dikast.strategies.ballot import Seat, conclude, take
+from dikast.strategies.ballot import Seat, conclude, conclude_item, take
+from dikast.strategies.subjects import takes_items
 
 VERSION = "1"
 SAMPLES_MAX = 1000
@@ -54,7 +55,7 @@ class Repeat:
             "inner": dict(self._inner.spec()),
         }
 
-    def seats(self, pair: Pair) -> tuple[Seat, ...]:
+    def seats(self, pair: Subject) -> tuple[Seat, ...]:
         """The samples, the same for every pair."""
         del pair
         return self._seats
@@ -76,6 +77,19 @@ class Repeat:
             RunStopped: the run ends.
         """
         return conclude(pair, await take(self._seats, pair, ask), self._rules)
+
+    def takes_items(self) -> bool:
+        """It does where the strategy inside does."""
+        return takes_items(self._inner)
+
+    async def judge_item(self, item: Item, ask: Ask) -> Outcome:
+        """Score one answer n times; each dimension is combined by the rule.
+
+        Raises:
+            ProviderError: every sample failed.
+            RunStopped: the run ends.
+        """
+        return conclude_item(item, await take(self._seats, item, ask), self._rules)
 
     def __repr__(self) -> str:
         return f"Repeat({self._inner!r}, n={len(self._seats)})"

@@ -1,8 +1,9 @@
-"""Pointwise scoring: each answer of a pair is graded by itself, on a rubric; the totals compare.
+"""Pointwise scoring: each answer is graded by itself, on a rubric; the totals of a pair compare.
 
 A strategy like any other: a pair comes in, two calls go out (one for each answer, same rubric, in
-no order that could matter), a verdict leaves with the scores of every dimension and side. Knows
-nothing of providers, pacing, storage or of the strategies around it.
+no order that could matter), a verdict leaves with the scores of every dimension and side. A single
+answer takes one call and has no winner. Knows nothing of providers, pacing, storage or of the
+strategies around it.
 """
 
 import asyncio
@@ -15,10 +16,14 @@ from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.model import (
     Call,
     Completion,
+    Item,
     Judge,
     Order,
     Outcome,
     Pair,
+    Pick,
+    Scored,
+    Subject,
     Undecided,
     UndecidedWhy,
     Verdict,
@@ -60,6 +65,18 @@ class ScoreConfig(Node, frozen=True, kw_only=True, tag="score"):
     repair: bool = True
     sample: int = 0
     keep_text: bool = False
+
+    def asks(self) -> tuple[str, ...]:
+        """Its judge."""
+        return (self.judge,)
+
+    def calls(self) -> tuple[int, int]:
+        """One for each answer, and one more for each where a repair is allowed."""
+        return (2, 4 if self.repair else 2)
+
+    def needs(self) -> tuple[str, ...]:
+        """Log probabilities, where they decide."""
+        return ("log probabilities: top_logprobs of the judge",) * (self.decide == "logprobs")
 
 
 def build_score(
@@ -215,7 +232,29 @@ class Score:
         assert isinstance(b, _Side)
         return self._outcome(pair, a, b)
 
-    def _form(self, pair: Pair) -> _Form:
+    def takes_items(self) -> bool:
+        """It does: a score needs no second answer."""
+        return True
+
+    async def judge_item(self, item: Item, ask: Ask) -> Outcome:
+        """Score one answer by itself, with the prompt that an answer of a pair would get.
+
+        Returns:
+            `Scored`, or undecided where the judge's words give no scores.
+
+        Raises:
+            ProviderError: a call failed for good.
+            RunStopped: the run ends.
+        """
+        side = await self._grade(self._form(item), item, item.response, "ab", ask)
+        vote = self._vote(
+            side, side.keys if len(side.keys) > 1 else (), "none" if side.why else "na"
+        )
+        if side.why is not None:
+            return Undecided(id=item.id, why=side.why, detail=side.detail, votes=(vote,))
+        return Scored(id=item.id, scores=side.scores, votes=(vote,))
+
+    def _form(self, pair: Subject) -> _Form:
         number = 0
         if len(self._rubrics) > 1:
             asked = pair.messages[-1].content if pair.messages else pair.question
@@ -224,7 +263,9 @@ class Score:
             number = fitting[0] if fitting else 0
         return self._forms[number, bool(pair.key_points)]
 
-    async def _grade(self, form: _Form, pair: Pair, answer: str, order: Order, ask: Ask) -> _Side:
+    async def _grade(
+        self, form: _Form, pair: Subject, answer: str, order: Order, ask: Ask
+    ) -> _Side:
         """One answer's scores. `order` tells the sides apart: whose answer is shown (first)."""
         call = Call(
             judge=self._judge,
@@ -249,7 +290,7 @@ class Score:
             read = self._read(form, pair, completion)
         return self._side(form, completion, read, tuple(keys))
 
-    def _read(self, form: _Form, pair: Pair, completion: Completion) -> Answered[Any]:
+    def _read(self, form: _Form, pair: Subject, completion: Completion) -> Answered[Any]:
         read = form.reader.read(completion)
         if read.value is not None and form.points:
             wanted = list(range(1, len(pair.key_points) + 1))
@@ -286,17 +327,13 @@ class Score:
 
     def _outcome(self, pair: Pair, a: _Side, b: _Side) -> Outcome:
         unread = next((side for side in (a, b) if side.why is not None), None)
-        vote = Vote(
-            judge=self._judge.name,
-            order="ab",
-            pick="none" if unread else _winner(a.scores, b.scores, self._tie_margin),
-            why=unread.why if unread else None,
-            key=a.keys[0],
-            keys=a.keys + b.keys,
-            decided_by="logprobs" if self._decide == "logprobs" and not unread else None,
-            finish_reason=(unread or a).completion.finish_reason,
-            text=f"{a.completion.text}\n\n{b.completion.text}" if self._keep_text else None,
-        )
+        pick: Pick = "none" if unread else _winner(a.scores, b.scores, self._tie_margin)
+        vote = self._vote(unread or a, a.keys + b.keys, pick)
+        if self._keep_text:
+            both = f"{a.completion.text}\n\n{b.completion.text}"
+            vote = msgspec.structs.replace(vote, key=a.keys[0], text=both)
+        else:
+            vote = msgspec.structs.replace(vote, key=a.keys[0])
         if unread:
             assert unread.why is not None
             which = "A" if unread is a else "B"
@@ -306,6 +343,20 @@ class Score:
         scores |= {f"B.{name}": value for name, value in b.scores.items()}
         winner = _winner(a.scores, b.scores, self._tie_margin)
         return Verdict(id=pair.id, winner=winner, basis="single", scores=scores, votes=(vote,))
+
+    def _vote(self, side: _Side, keys: tuple[str, ...], pick: Pick) -> Vote:
+        """The vote that stands for the calls `keys`, in the words of one side's last call."""
+        return Vote(
+            judge=self._judge.name,
+            order="ab",
+            pick=pick,
+            why=side.why,
+            key=side.keys[0],
+            keys=keys,
+            decided_by="logprobs" if self._decide == "logprobs" and side.why is None else None,
+            finish_reason=side.completion.finish_reason,
+            text=side.completion.text if self._keep_text else None,
+        )
 
     def __repr__(self) -> str:
         return f"Score({self._judge.name!r}, {self._rubrics!r})"

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from dikast.engine.model import Message, Pair
+from dikast.engine.model import Message, Subject
 from dikast.strategies.prompts import conversation, fence_code
 from dikast.strategies.rubric import Dimension, Rubric
 from dikast.strategies.structured import format_instruction
@@ -127,11 +127,11 @@ class ScorePrompt:
             words.repair,
         )
 
-    def render(self, pair: Pair, answer: str, seed: int) -> tuple[Message, ...]:
-        """The messages for one of a pair's answers; the other one is not in them.
+    def render(self, pair: Subject, answer: str, seed: int) -> tuple[Message, ...]:
+        """The messages for one answer; of a pair, the other one is not in them.
 
         Args:
-            pair: gives the question, the reference and the key points.
+            pair: the pair or item; gives the question, the reference and the key points.
             answer: the text to score.
             seed: makes the fences unguessable to whoever wrote the answer.
         """

@@ -69,11 +69,13 @@ class Swap:
             self._inner.judge(pair.swapped(), _MirrorAsk(ask)),
             return_exceptions=True,
         )
-        errors = [each for each in (plain, turned) if isinstance(each, BaseException)]
-        if errors:
-            raise next((each for each in errors if not isinstance(each, ProviderError)), errors[0])
-        assert not isinstance(plain, BaseException)
-        assert not isinstance(turned, BaseException)
+        for each in (plain, turned):
+            if isinstance(each, BaseException) and not isinstance(each, ProviderError):
+                raise each
+        assert not isinstance(plain, BaseException) or isinstance(plain, ProviderError)
+        assert not isinstance(turned, BaseException) or isinstance(turned, ProviderError)
+        if isinstance(plain, ProviderError) or isinstance(turned, ProviderError):
+            raise _failed(plain, turned)
         return _combine(plain, turned.unswapped())
 
     def __repr__(self) -> str:
@@ -95,6 +97,18 @@ def swap(strategy: Strategy) -> Swap:
     return Swap(strategy)
 
 
+def _failed(plain: Outcome | ProviderError, turned: Outcome | ProviderError) -> ProviderError:
+    """The error of a half, with what the other half said, in the terms of the pair."""
+    if isinstance(turned, ProviderError):
+        votes = tuple(vote.unswapped() for vote in turned.votes)
+        turned = turned.beside(votes, tuple(part.unswapped() for part in turned.parts))
+        error = plain if isinstance(plain, ProviderError) else turned
+    else:
+        assert isinstance(plain, ProviderError)
+        turned, error = turned.unswapped(), plain
+    return error.beside(plain.votes + turned.votes, plain.parts + turned.parts)
+
+
 def _combine(plain: Outcome, turned: Outcome) -> Outcome:
     """One outcome of two, both in the terms of the pair; votes in the order "ab", then "ba"."""
     halves = (plain, turned)
@@ -104,12 +118,20 @@ def _combine(plain: Outcome, turned: Outcome) -> Outcome:
         halves = (turned, plain)
     votes = halves[0].votes + halves[1].votes
     parts = halves[0].parts + halves[1].parts
+    guard = plain.length_guard
     for half in halves:
         if isinstance(half, Failed):
             return msgspec.structs.replace(half, votes=votes, parts=parts)
     for half in halves:
         if isinstance(half, Undecided):
-            return Undecided(id=half.id, why=half.why, detail=half.detail, votes=votes, parts=parts)
+            return Undecided(
+                id=half.id,
+                why=half.why,
+                detail=half.detail,
+                votes=votes,
+                parts=parts,
+                length_guard=guard,
+            )
     first, second = halves
     assert isinstance(first, Verdict)
     assert isinstance(second, Verdict)
@@ -118,7 +140,13 @@ def _combine(plain: Outcome, turned: Outcome) -> Outcome:
         apart = tally((half.winner, Fraction(1)) for half in (first, second))
         marks = marks_of(apart, Decision("tie", level=True))
         return Verdict(
-            id=first.id, winner="tie", basis="disagree", votes=votes, parts=parts, marks=marks
+            id=first.id,
+            winner="tie",
+            basis="disagree",
+            votes=votes,
+            parts=parts,
+            marks=marks,
+            length_guard=guard,
         )
     basis = "both_tie" if first.winner == "tie" else "agree"
     return Verdict(
@@ -128,4 +156,5 @@ def _combine(plain: Outcome, turned: Outcome) -> Outcome:
         votes=votes,
         parts=parts,
         marks=Marks(votes=2),
+        length_guard=guard,
     )

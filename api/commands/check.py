@@ -14,7 +14,11 @@ from dikast.engine.clock import SystemClock
 from dikast.engine.errors import DikastError, ProviderError
 from dikast.engine.model import Record
 from dikast.engine.ports import Clock
+from dikast.engine.spec import spec_hash, spec_tree
 from dikast.providers import OpenAIChatSettings
+from dikast.rates import Measured, read_rates
+from dikast.strategies import ASSUMED, Rates
+from dikast.tree import calls_text, tree_lines
 
 CHECK_TIMEOUT_S = 15.0
 
@@ -42,11 +46,12 @@ async def run(args: argparse.Namespace) -> int:
             for name in sorted(used)
         ]
     found = [task.result() for task in tasks]
+    measured = None if args.rates is None else read_rates(args.rates)
     problems = [f"providers.{each.name}: {each.problem}" for each in found if each.problem]
     if args.json:
-        print(msgspec.json.encode(_machine(settings, strategy, found, problems)).decode())
+        print(msgspec.json.encode(_machine(settings, strategy, found, problems, measured)).decode())
     else:
-        print("\n".join(_lines(settings, strategy, found)))
+        print("\n".join(_lines(settings, strategy, found, measured)))
         for problem in problems:
             print(f"problem: {problem}")
         print("ready to judge" if not problems else f"{len(problems)} problem(s)")
@@ -97,7 +102,9 @@ def _without(message: str, place: str) -> str:
     return message.removeprefix(place).lstrip(":. ")
 
 
-def _lines(settings: Settings, strategy: Any, found: list[ProviderFinding]) -> list[str]:
+def _lines(
+    settings: Settings, strategy: Any, found: list[ProviderFinding], measured: Measured | None
+) -> list[str]:
     assert settings.strategy is not None
     out: list[str] = []
     for each in found:
@@ -112,10 +119,34 @@ def _lines(settings: Settings, strategy: Any, found: list[ProviderFinding]) -> l
         prices = judge.prices
         price = f"${prices.input:g} in, ${prices.output:g} out per million" if prices else "unknown"
         out.append(f"judge {name}: {judge.model} behind {judge.provider}, price {price}")
-    tree = msgspec.json.encode(settings.strategy).decode()
-    out.append(f"strategy {strategy.name}: {tree}")
-    fewest, most = wiring.calls_per_pair(settings)
-    out.append(f"  calls per pair: {most if fewest == most else f'{fewest} to {most}'}")
+    rates = ASSUMED if measured is None else measured.rates
+    rows = wiring.calls_tree(settings, rates)
+    out.append(f"strategy {strategy.name}, calls per pair: {calls_text(rows[0].calls)}")
+    out += tree_lines(rows)
+    if any(row.calls.fewest != row.calls.most for row in rows):
+        out += _basis(measured, rates)
+    if measured is not None and measured.spec == spec_hash(spec_tree(strategy)):
+        out.append(f"  in that output, of this very strategy: {measured.mean_calls:.2f} on average")
+    return out
+
+
+def _basis(measured: Measured | None, rates: Rates) -> list[str]:
+    """What the expected number of calls rests on."""
+    where = "assumed; measure them with --rates OUT.jsonl"
+    if measured is not None:
+        where = f"measured on {measured.pairs:,} outcomes, {measured.verdicts:,} verdicts"
+        if measured.missing:
+            where += f"; assumed: {', '.join(measured.missing)}"
+    like, against, tie, none = rates.votes
+    out = [
+        f"  expected calls rest on rates ({where}): unparsed {rates.unparsed:.1%}, tie "
+        f"{rates.tie:.1%}, disagreement {rates.disagreement:.1%}, margin below 0.5 "
+        f"{rates.low_margin:.1%}, failed {rates.failed:.1%}; of the votes {like:.1%} as the "
+        f"winner's, {against:.1%} against it, {tie:.1%} tie, {none:.1%} none"
+    ]
+    if rates.rungs:
+        shares = ", ".join(f"{share:.1%}" for share in rates.rungs[:-1])
+        out.append(f"  sent on by each rung but the last: {shares or 'none'}")
     return out
 
 
@@ -124,9 +155,15 @@ def _limit(value: int | None) -> str:
 
 
 def _machine(
-    settings: Settings, strategy: Any, found: list[ProviderFinding], problems: list[str]
+    settings: Settings,
+    strategy: Any,
+    found: list[ProviderFinding],
+    problems: list[str],
+    measured: Measured | None,
 ) -> dict[str, Any]:
     assert settings.strategy is not None
+    rates = ASSUMED if measured is None else measured.rates
+    calls = wiring.calls_tree(settings, rates)[0].calls
     return {
         "ready": not problems,
         "problems": problems,
@@ -138,5 +175,13 @@ def _machine(
         },
         "strategy": strategy.name,
         "tree": msgspec.to_builtins(settings.strategy),
-        "calls_per_pair": dict(zip(("min", "max"), wiring.calls_per_pair(settings), strict=True)),
+        "calls_per_pair": {
+            "min": calls.fewest,
+            "expected": round(calls.expected, 4),
+            "max": calls.most,
+        },
+        "rates": {
+            "measured_on": None if measured is None else measured.pairs,
+            **{name: getattr(rates, name) for name in rates.__struct_fields__},
+        },
     }

@@ -15,6 +15,8 @@ CALLS = {
     "repeat": (5, 5),
     "cascade": (2, 4),
     "early_stop": (2, 6),
+    "early_stop_risk": (4, 15),
+    "length_guard": (2, 2),
 }
 
 
@@ -31,7 +33,7 @@ def test_an_example_says_its_calls_judges_within_them_and_resumes_for_nothing(
     checked = cli("check", "--config", config, "--json")
     assert checked.code == 0
     fewest, most = CALLS[name]
-    assert checked.summary["calls_per_pair"] == {"min": fewest, "max": most}
+    assert checked.summary["calls_per_pair"].items() >= {"min": fewest, "max": most}.items()
     text = f"{fewest} to {most}" if fewest != most else str(most)
     assert f"calls per pair: {text}" in cli("check", "--config", config).out
 
@@ -41,7 +43,10 @@ def test_an_example_says_its_calls_judges_within_them_and_resumes_for_nothing(
     rows = outcomes(out)
     assert len(rows) == 60
     assert all(fewest <= row["calls"] <= most for row in rows)
-    assert all(sum(part.get("calls", 0) for part in row["parts"]) == row["calls"] for row in rows)
+    if name != "length_guard":  # it has no members of its own
+        assert all(
+            sum(part.get("calls", 0) for part in row["parts"]) == row["calls"] for row in rows
+        )
     assert all(row["strategy"].startswith(row_kind(name)) for row in rows)
     assert {row["kind"] for row in rows} <= {"verdict", "undecided"}
 
@@ -51,7 +56,7 @@ def test_an_example_says_its_calls_judges_within_them_and_resumes_for_nothing(
 
 
 def row_kind(name: str) -> str:
-    return {"weighted": "committee"}.get(name, name) + "@"
+    return {"weighted": "committee", "early_stop_risk": "early_stop"}.get(name, name) + "@"
 
 
 @pytest.mark.realtime

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dikast.engine.errors import InputError
 from dikast.engine.formats import FORMATS, detect, map_rows
-from dikast.engine.model import BadRow, Message, Pair
+from dikast.engine.model import BadRow, Item, Message, Pair
 from dikast.engine.sources import FileSource
 
 
@@ -72,7 +73,7 @@ def test_each_format_is_recognised_and_gives_the_same_pair(name: str) -> None:
 
 def test_every_format_in_the_table_has_a_row_here_and_a_description() -> None:
     names = {form.name for form in FORMATS}
-    assert names == {*ROWS, "rmbench", "models"}
+    assert names == {*ROWS, "rmbench", "models", "item"}
     assert all(form.about for form in FORMATS)
 
 
@@ -87,6 +88,60 @@ def test_nothing_known_is_refused_with_the_fields_found_and_the_formats() -> Non
 
 def test_most_rows_decide_the_format() -> None:
     assert detect([ROWS["chosen"], OWN, "junk", OWN]) == "dikast"
+
+
+# -- single answers ---------------------------------------------------------------------------
+
+
+def test_a_row_with_one_answer_is_an_item_and_keeps_all_that_belongs_to_it() -> None:
+    row = {
+        "id": 3, "prompt": "q", "response": "x", "reference": "r", "key_points": ["one", "two"],
+        "model": "m", "rating": 4, "subset": "s", "seen": True,
+    }  # fmt: skip
+    assert detect([row]) == "item"
+    assert map_rows("item", row) == [
+        Item(
+            id="3",
+            question="q",
+            response="x",
+            reference="r",
+            key_points=("one", "two"),
+            model="m",
+            grade=4.0,
+            category="s",
+            meta={"seen": True, "subset": "s"},
+        )
+    ]
+    talk = {"messages": [U, X, V], "answer": "y"}
+    (item,) = map_rows(detect([talk]), talk)
+    assert isinstance(item, Item)
+    assert [each.content for each in item.messages] == ["q", "x", "q2"]
+    assert item.response == "y"
+
+
+def test_an_item_as_it_is_written_is_read_back_as_it_was() -> None:
+    item = Item(id="i", question="q", response="x", key_points=("one",), grade=0.5, meta={"n": 1})
+    written = msgspec.json.decode(msgspec.json.encode(item))
+    assert detect([written]) == "item"
+    assert map_rows("item", written) == [item]
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        ({"question": "q", "response": 5}, "response"),
+        ({"question": "", "response": "x"}, "question"),
+        ({"question": "q", "response": "x", "key_points": "one"}, "key_points"),
+        ({"question": "q", "response": "x", "grade": "good"}, "grade"),
+    ],
+)
+def test_a_misfit_in_an_item_is_named(row: dict[str, Any], field: str) -> None:
+    assert bad("item", row).field == field
+
+
+def test_half_a_pair_is_no_item() -> None:
+    with pytest.raises(InputError, match="no known format"):
+        detect([{"question": "q", "answer": "gold", "response_a": "x"}])
 
 
 # -- dikast's own -----------------------------------------------------------------------------

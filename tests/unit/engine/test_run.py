@@ -6,11 +6,25 @@ from collections import Counter
 
 import pytest
 
-from dikast.engine.errors import ProviderError, RunStopped, SinkError, StoreError
+from dikast.engine.errors import ErrorKind, ProviderError, RunStopped, SinkError, StoreError
 from dikast.engine.events import CallRetried, Event, PairDone
 from dikast.engine.ledger import Ledger
-from dikast.engine.model import BadRow, Completion, Failed, Outcome, Pair, Prices, Row, Verdict
+from dikast.engine.model import (
+    BadRow,
+    Completion,
+    Failed,
+    Item,
+    Outcome,
+    Pair,
+    Part,
+    Prices,
+    Row,
+    Undecided,
+    Verdict,
+    Vote,
+)
 from dikast.engine.pacing import Limits
+from dikast.engine.ports import Ask
 from dikast.engine.run import Engine
 from dikast.engine.sources import IterableSource
 from dikast.engine.store import MemoryStore
@@ -453,3 +467,40 @@ async def test_an_ordered_run_that_is_cancelled_writes_what_is_decided_and_adds_
     assert [outcome.id for outcome in sink.outcomes] == ["p1", "p2", "p3"]
     assert (report.ledger.judged, report.ledger.not_run) == (3, 1)
     assert report.ledger.adds_up()
+
+
+class Quarrel:
+    """A strategy whose error carries what was said beside it."""
+
+    name = "quarrel@1"
+
+    def __init__(self, kind: ErrorKind) -> None:
+        self._kind: ErrorKind = kind
+
+    def spec(self) -> dict[str, str]:
+        return {"kind": "quarrel"}
+
+    async def judge(self, pair: Pair, ask: Ask) -> Outcome:
+        vote, part = Vote(judge="j", order="ab", pick="A"), Part(name="m", pick="A")
+        raise ProviderError(self._kind, "no").beside((vote,), (part,))
+
+
+@pytest.mark.parametrize(("kind", "outcome"), [("timeout", Failed), ("refused", Undecided)])
+async def test_a_failed_pair_shows_the_votes_that_stood_beside_the_failure(
+    kind: ErrorKind, outcome: type
+) -> None:
+    async with Engine(Quarrel(kind), {"p": ScriptedProvider()}) as engine:
+        found = await engine.judge_one(pairs(1)[0])
+    assert isinstance(found, outcome)
+    assert [vote.pick for vote in found.votes] == ["A"]
+    assert [part.name for part in found.parts] == ["m"]
+
+
+async def test_an_item_for_a_strategy_that_compares_fails_without_a_call() -> None:
+    provider = ScriptedProvider()
+    async with engine_on(provider) as engine:
+        found = await engine.judge_one(Item(id="i", question="q", response="r"))
+    assert isinstance(found, Failed)
+    assert found.reason == "bad_row"
+    assert found.message.startswith("i: holds a single answer, and the strategy one-call@1")
+    assert provider.requests == 0

@@ -38,10 +38,15 @@ def result(votes: str, rules: Rules, quorum: int = 1) -> Decision:
         # even and level: always a tie, and it says so
         *(("AB", rule, "tie", True) for rule in RULES),
         *(("AABB", rule, "tie", True) for rule in RULES),
+        # even and clear; even with half of the votes tied
+        *(("AAAB", rule, "A", False) for rule in RULES),
+        *(("ABtt", rule, "tie", True) for rule in RULES),
         # all tied: a tie that was voted
         *(("tttt", rule, "tie", False) for rule in RULES),
+        *(("t", rule, "tie", False) for rule in RULES),
         # one lone survivor
         *(("---B", rule, "B", False) for rule in RULES),
+        *(("---t", rule, "tie", False) for rule in RULES),
         # even, one tie: half of the votes is no majority; the middle two average +1/2
         ("At", "majority", "tie", True),
         ("At", "plurality", "A", False),

@@ -60,6 +60,19 @@ async def test_when_all_fail_the_error_passes_and_is_the_same_in_any_order() -> 
         assert caught.value.kind == "bad_request"
 
 
+async def test_the_error_of_a_failed_vote_shows_what_each_member_met() -> None:
+    inner = committee(panel("timeout", "transient"))
+    members = [Member(strategy=inner, name="inner"), Member(strategy=Told("refused"), name="r")]
+    with pytest.raises(ProviderError) as caught:
+        await committee(members).judge(PAIR, Desk())
+    parts = caught.value.parts
+    assert [(part.name, part.why) for part in parts] == [("inner", "timeout"), ("r", "refused")]
+    assert [(part.name, part.why) for part in parts[0].parts] == [
+        ("m0", "timeout"),
+        ("m1", "transient"),
+    ]
+
+
 async def test_a_stopped_run_passes_when_the_others_have_been_paid_for() -> None:
     slow = Told("A", "slow", wait_s=5.0)
     members = [Told("timeout", "t"), Told(RunStopped("budget", "spent"), "s"), slow]

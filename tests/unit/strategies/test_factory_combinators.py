@@ -13,15 +13,16 @@ from dikast.strategies import (
     CascadeConfig,
     CommitteeConfig,
     PairwiseConfig,
-    StrategyConfig,
     SwapConfig,
     build,
     calls_range,
     judges_of,
+    nodes_of,
     parse_strategy,
     preset,
     templates_of,
 )
+from dikast.strategies.node import Node
 
 JUDGES = {
     name: Judge(name=name, provider="p", model=name, family=family)
@@ -55,7 +56,7 @@ strategy = { kind = "pairwise", judge = "local", template = "pairwise-marker-en"
 """
 
 
-def written(config: StrategyConfig) -> Any:
+def written(config: Node) -> Any:
     """A tree as plain data, with lists where JSON and TOML have lists."""
     return msgspec.json.decode(msgspec.json.encode(config))
 
@@ -76,6 +77,58 @@ def test_a_tree_of_combinators_round_trips_and_is_built_as_written() -> None:
     assert members["llama"]["weight"] == 2.0
     assert members["openai"]["strategy"]["kind"] == "swap"
     assert members["llama"]["strategy"]["seed"] == 3
+
+
+EVERY_KIND = """
+kind = "cascade"
+escalate_when = ["tie", "failed"]
+
+[[rungs]]
+kind = "early_stop"
+wave = 2
+risk = 0.1
+[rungs.inner]
+kind = "repeat"
+n = 3
+rule = "trimmed_mean"
+trim = 0.1
+band = 0.2
+inner = { kind = "score", judge = "local", tie_margin = 0.1, repair = false, sample = 2 }
+
+[[rungs]]
+kind = "calibrated"
+calibration = "map.json"
+abstain_below = 0.6
+allow_other_spec = true
+[rungs.inner]
+kind = "length_guard"
+clause = false
+strip = true
+[rungs.inner.inner]
+kind = "swap"
+inner = { kind = "pairwise", judge = "gpt", order = "ab", decide = "logprobs", keep_text = true }
+
+[[rungs]]
+kind = "committee"
+judges = ["gpt", "claude"]
+rule = "weighted"
+quorum = 2
+exclude_own_family = false
+members = [{ weight = 0.5, name = "ours", strategy = { kind = "pairwise", judge = "local" } }]
+"""
+
+
+def test_every_kind_round_trips_from_toml_to_python_and_back() -> None:
+    data = tomllib.loads(EVERY_KIND)
+    config = parse_strategy(data)
+    assert written(config) == data
+    assert parse_strategy(written(config)) == config
+    here = {written(node)["kind"] for node in nodes_of(config)}
+    assert here >= {
+        *("pairwise", "swap", "score", "committee", "repeat", "cascade", "early_stop"),
+        *("calibrated", "length_guard"),
+    }
+    assert judges_of(config) == ["local", "gpt", "claude"]
 
 
 def test_presets_of_several_judges_stand_for_trees_one_could_write() -> None:

@@ -134,7 +134,11 @@ async def test_a_failed_half_surfaces_as_itself_after_the_other_was_paid_and_kep
     ask = Faulty({bad: (1, error), good: (5, "[[A]]")})
     with pytest.raises(ProviderError) as caught:
         await swap(Pairwise(JUDGE, MARKER)).judge(PAIR, ask)
-    assert caught.value is error
+    assert (caught.value.kind, caught.value.message) == ("timeout", "too slow")
+    assert [(vote.order, vote.pick) for vote in caught.value.votes] == [
+        (good, "A" if good == "ab" else "B")
+    ]
+    assert error.votes == ()
     assert ask.answered == [good]
     assert ask.cancelled == []
 
