@@ -9,7 +9,7 @@ counted is decided by the caller.
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -75,9 +75,10 @@ class OutcomeRow(msgspec.Struct, frozen=True):
         for a single answer that was scored."""
         if self.kind in ("verdict", "scored"):
             return None
-        if self.kind == "scored":
-            return "scored: a single answer"
         return f"{self.kind}: {self.why or self.reason or 'no reason given'}"
+
+
+RowT = TypeVar("RowT", bound=OutcomeRow)
 
 
 class LabelRow(NamedTuple):
@@ -95,7 +96,16 @@ def read_outcomes(path: str | Path) -> Iterator[OutcomeRow]:
     Raises:
         InputError: it cannot be read, or a line is not an outcome.
     """
-    decode = msgspec.json.Decoder(OutcomeRow).decode
+    return read_rows(path, OutcomeRow)
+
+
+def read_rows(path: str | Path, kind: type[RowT]) -> Iterator[RowT]:
+    """As `read_outcomes`, with the fields of `kind`.
+
+    Raises:
+        InputError: it cannot be read, or a line is not an outcome.
+    """
+    decode = msgspec.json.Decoder(kind).decode
     for item in _items(path):
         assert isinstance(item.raw, bytes)
         try:

@@ -154,10 +154,10 @@ async def _facts(args: argparse.Namespace) -> tuple["Mapping[str, PairFacts] | N
     try:
         async for batch in source.batches():
             for row in batch:
-                if isinstance(row.item, BadRow):
-                    bad += 1
-                    continue
                 pair = row.item
+                if not isinstance(pair, Pair):
+                    bad += isinstance(pair, BadRow)
+                    continue
                 style = (
                     style_difference(pair.response_a, pair.response_b, args.control)
                     if args.control
