@@ -40,7 +40,7 @@ def entries(
     texts: Mapping[str, Subject],
     label_of: Mapping[str, int],
 ) -> list[dict[str, Any]]:
-    """The entries of the browser, in the order of the input.
+    """The entries of the browser: contested ones first, each kind in the order of the input.
 
     Args:
         samples: rows by run and kind.
@@ -65,7 +65,12 @@ def entries(
             break
         made.append(entry)
     order = {run: place for place, run in enumerate(samples)}
-    made.sort(key=lambda each: (order[each["run"]], each["file"], each["line"], each["id"]))
+    made.sort(
+        key=lambda each: (
+            each["kinds"] == ["uncontested"],
+            *(order[each["run"]], each["file"], each["line"], each["id"]),
+        )
+    )
     return made
 
 

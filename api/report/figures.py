@@ -11,12 +11,13 @@ from typing import Any, Final, Literal, NamedTuple
 
 from dikast.report.plain import visible
 
-WIDTH: Final = 720
+WIDTH: Final = 760
 _LEFT: Final = 230
-_RIGHT: Final = 130
+_RIGHT: Final = 170
 _ROW: Final = 24
 _TOP: Final = 14
 _LABEL_CHARS: Final = 34
+_CHAR_WIDTH: Final = 8
 _TICKS: Final = 6
 _LOG_SPAN_MAX: Final = 6.0
 DOTS_MAX: Final = 60
@@ -183,9 +184,10 @@ def shares(title: str, bars: Sequence[tuple[str, Sequence[Piece]]]) -> str:
                 f"<g><title>{escape(visible(name))}: {escape(said)}</title>"
                 f'<rect class="{piece.kind}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="26"/>'
             )
-            if width > 9 * len(piece.name):
+            name_and_n = f"{piece.name} {piece.n:,}"
+            if width > _CHAR_WIDTH * len(name_and_n):
                 kind = f"on-{piece.kind}"
-                made.append(_text(x + width / 2, y + 17, piece.name, "middle", kind))
+                made.append(_text(x + width / 2, y + 17, name_and_n, "middle", kind))
             made.append("</g>")
             x += width
     return _figure(title, made, WIDTH, _TOP + 34 * len(bars))

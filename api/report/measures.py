@@ -152,6 +152,8 @@ def calibration(data: ReportData) -> Section:
         (
             "verdicts with a label and a confidence; a tie agrees with a tie only; 0 is best for "
             "both measures",
+            "margin and majority share are agreement between votes, not chances of being right; "
+            "dikast calibrate maps them",
             "calibration error: mean over ten bins of |confidence - share that agrees|; few "
             "verdicts in a bin make it larger than it is, so it has no interval",
             *(

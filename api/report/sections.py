@@ -45,6 +45,7 @@ def sections_of(data: ReportData, ratings: Ratings) -> tuple[Section, ...]:
 
 def _ledger(data: ReportData) -> Section:
     rows: list[tuple[Cell, ...]] = []
+    costs: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     for source in data.sources:
         if source.manifest is None:
@@ -57,7 +58,7 @@ def _ledger(data: ReportData) -> Section:
             ledger = run.ledger
             name = f"{source.name}{' (simulated)' if run.simulated else ''}"
             if ledger is None:
-                rows.append((name, run.started, run.status, *([None] * 12)))
+                rows.append((name, run.started, run.status, *([None] * 6)))
                 notes.append(
                     f"{source.name}: the run of {run.started} has no ledger: it is still running, "
                     "or was killed"
@@ -67,9 +68,13 @@ def _ledger(data: ReportData) -> Section:
                 (
                     *(name, run.started, run.status, ledger.input, ledger.judged),
                     *(ledger.undecided_total, ledger.failed_total, ledger.skipped, ledger.not_run),
-                    *(ledger.calls, ledger.stored_calls, ledger.usage.input, ledger.usage.output),
-                    Measure(ledger.spent_usd, None, 4),
-                    Measure(run.duration_s, None, 1),
+                )
+            )
+            costs.append(
+                (
+                    *(name, run.started, ledger.calls, ledger.stored_calls),
+                    *(ledger.usage.input, ledger.usage.output),
+                    *(Measure(ledger.spent_usd, None, 4), Measure(run.duration_s, None, 1)),
                 )
             )
             if run.stop_reason or run.message:
@@ -77,19 +82,34 @@ def _ledger(data: ReportData) -> Section:
             if not ledger.adds_up():
                 notes.append(f"{source.name}: the ledger of {run.started} does not add up")
     table = Table(
-        "Every run, from the manifests",
+        "Ledger of every run, from the manifests",
         (
             *("run", "started", "status", "input", "judged", "undecided", "failed", "skipped"),
-            *("not run", "calls", "from store", "tokens in", "tokens out", "spent, USD", "seconds"),
+            "not run",
         ),
         tuple(rows),
         (
-            "input = judged + undecided + failed + skipped (done by an earlier run) + not run; "
-            "from store: calls that had been paid before; spent: what the run itself paid",
+            "input = judged + undecided + failed + skipped (done by an earlier run) + not run",
             *notes,
         ),
     )
-    worth = Table(
+    paid = Table(
+        "Cost of every run",
+        (
+            *("run", "started", "calls", "from store", "tokens in", "tokens out", "spent, USD"),
+            "seconds",
+        ),
+        tuple(costs),
+        ("from store: calls that had been paid before; spent: what the run itself paid",),
+    )
+    tables = (table, paid, _outcomes(data)) if rows else (_outcomes(data),)
+    absent = None if rows else f"no ledger: {'; '.join(notes)}"
+    return Section("ledger", "Ledger and cost", (), (), tables, absent)
+
+
+def _outcomes(data: ReportData) -> Table:
+    """What the outcome files themselves say."""
+    return Table(
         "Outcomes in the files",
         ("run", "outcomes", "judge calls", "price of these calls, USD", "lines repeated"),
         tuple(
@@ -103,10 +123,6 @@ def _ledger(data: ReportData) -> Section:
             "judge calls: all behind the outcomes, whenever they were bought; a repeated line of a "
             "pair counts only where the earlier one failed",
         ),
-    )
-    absent = None if rows else "no manifest was found, so there is no ledger"
-    return Section(
-        "ledger", "Ledger and cost", (), (), (table, worth) if rows else (worth,), absent
     )
 
 
