@@ -1,6 +1,7 @@
 // The browser of contested pairs. Everything from outside reaches the page as text, never as markup.
 "use strict";
 (() => {
+  if (!document.getElementById("pair-list")) return; // there is no pair to show
   const data = JSON.parse(document.getElementById("pairs-data").textContent);
   const by = (id) => document.getElementById(id);
   const list = by("pair-list"), detail = by("pair"), count = by("pair-count");
@@ -133,6 +134,6 @@
   fill(run, [...new Set(data.pairs.map((pair) => pair.run))], "all runs");
   for (const each of [search, kind, category, run]) each.addEventListener("input", draw);
   list.addEventListener("keydown", step);
+  by("no-script").hidden = true;
   draw();
-  document.documentElement.dataset.ready = "yes";
 })();

@@ -141,7 +141,7 @@ def _table(table: Table) -> str:
         for at in range(len(table.columns))
     ]
     head = "".join(
-        f'<th scope="col"{_kind("", right)}>{_text(name)}</th>'
+        f'<th scope="col"{_kind("", right)}>{_text(name)}</th>' if name else "<td></td>"
         for name, right in zip(table.columns, numeric, strict=True)
     )
     body = "\n".join(
@@ -161,7 +161,7 @@ def _table(table: Table) -> str:
     below = "".join(f'<p class="note">{_text(note)}</p>' for note in notes)
     name = _text(table.title)
     return (
-        f'<h3>{name}</h3>\n<div class="wide" role="region" tabindex="0" aria-label="{name}">'
+        f'<h3>{name}</h3>\n<div class="wide" role="region" tabindex="0" aria-label="Table: {name}">'
         f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>\n{below}"
     )
 
@@ -180,8 +180,8 @@ _BROWSER: Final = """
 <div><label for="pair-category">Category</label><select id="pair-category"></select></div>
 <div><label for="pair-run">Run</label><select id="pair-run"></select></div>
 <p id="pair-count" role="status"></p></div>
-<noscript><p class="absent">The pairs are shown by a script in this file, which is switched
-off here; all numbers stand without it.</p></noscript>
+<p class="absent" id="no-script">The pairs are shown by a script in this file, which is switched
+off here; all numbers stand without it.</p>
 <div class="browser"><ul class="list" id="pair-list" aria-label="Pairs"></ul>
 <div id="pair"></div></div>
 """
