@@ -299,8 +299,9 @@ def _figure(
     name = escape(visible(title))
     kind = ' class="narrow"' if narrow else ""
     return (
-        f'<figure{kind}><figcaption>{name}</figcaption><svg viewBox="0 0 {width:g} {height:g}" '
-        f'role="img" aria-label="{name}">{"".join(made)}</svg></figure>'
+        f'<figure{kind}><figcaption>{name}</figcaption><div class="wide" role="region" '
+        f'tabindex="0" aria-label="Figure: {name}"><svg viewBox="0 0 {width:g} {height:g}" '
+        f'role="img" aria-label="{name}">{"".join(made)}</svg></div></figure>'
     )
 
 

@@ -1,5 +1,16 @@
-// The browser of contested pairs. Everything from outside reaches the page as text, never as markup.
+// What the page does beyond showing numbers: regions that scroll can be reached by keyboard, the others
+// are no stops on the way, and the pairs can be browsed. Everything from outside reaches the page as
+// text, never as markup.
 "use strict";
+function markScrolling() {
+  for (const each of document.querySelectorAll(".wide, .text")) {
+    const scrolls = each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 1;
+    if (scrolls) each.setAttribute("tabindex", "0");
+    else each.removeAttribute("tabindex");
+  }
+}
+addEventListener("resize", markScrolling);
+markScrolling();
 (() => {
   if (!document.getElementById("pair-list")) return; // there is no pair to show
   const data = JSON.parse(document.getElementById("pairs-data").textContent);
@@ -69,6 +80,7 @@
     [...list.querySelectorAll("button")].forEach((button, place) =>
       button.setAttribute("aria-current", String(shown[place] === pair)));
     detail.replaceChildren(...(pair ? parts(pair) : [make("p", {}, "No pair fits the filters.")]));
+    markScrolling();
   }
 
   function table(columns, rows, name) {
@@ -107,7 +119,10 @@
       out.push(make("h4", {}, "Votes"));
       out.push(table(["judge", "shown first", "pick", "confidence", "why no pick"],
         pair.votes.map((vote) => [vote.judge, vote.order === "ab" ? "A" : "B", vote.pick, vote.confidence, vote.why]), "Votes"));
-      for (const vote of pair.votes.filter((each) => each.text)) {
+      const spoken = pair.votes.filter((each) => each.text);
+      if (spoken.length) out.push(make("p", { class: "note" }, "In the words of a judge, A or 1 is the answer that was shown first."));
+      if (pair.more_votes) out.push(make("p", { class: "note" }, `${pair.more_votes} further votes are not shown here`));
+      for (const vote of spoken) {
         const name = `${vote.judge}, ${vote.order === "ab" ? "A" : "B"} shown first`;
         out.push(make("h4", {}, plain(name)), box(vote.text, "Words of the judge"));
       }
