@@ -14,6 +14,7 @@ from dikast.analysis.ratings import NONE
 from dikast.analysis.report_parts import ReportRow
 from dikast.engine.model import Item, Subject
 from dikast.engine.text import scrub
+from dikast.report.page import json_block
 
 TEXT_CHARS_MAX: Final = 6_000
 _REASON_CHARS_MAX: Final = 3_000
@@ -60,7 +61,7 @@ def entries(
             continue
         done.add(id(row))
         entry = scrub(_entry(run, row, kinds[id(row)], texts.get(row.id), label_of[row.id]))
-        left -= len(msgspec.json.encode(entry))
+        left -= len(json_block(entry).encode())
         if left < 0:
             break
         made.append(entry)

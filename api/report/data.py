@@ -173,5 +173,8 @@ def plain(data: ReportData) -> dict[str, Any]:
     """The report as JSON-ready values; records of the engine with all their fields."""
     made: dict[str, Any] = msgspec.to_builtins(data)
     if data.ranking is not None:
-        made["ranking"]["models"] = [msgspec.structs.asdict(each) for each in data.ranking.models]
-    return msgspec.to_builtins(made)  # type: ignore[no-any-return]
+        ranking = msgspec.structs.asdict(data.ranking)
+        ranking["models"] = [msgspec.structs.asdict(each) for each in data.ranking.models]
+        ranking["settings"] = msgspec.structs.asdict(data.ranking.settings)
+        made["ranking"] = msgspec.to_builtins(ranking)
+    return made

@@ -10,6 +10,7 @@ from html import escape
 from typing import Any, Final, Literal, NamedTuple
 
 from dikast.report.plain import visible
+from dikast.tables import Measure, Share, text_of
 
 WIDTH: Final = 760
 _LEFT: Final = 230
@@ -138,21 +139,16 @@ def _ticks(low: float, high: float, axis: Axis) -> list[tuple[float, str]]:
     if axis.scale == "number":
         digits = max(0, -math.floor(math.log10(step)))
         return [(value, f"{value:.{digits}f}") for value in values]
+    digits = 0 if step >= 0.01 else 1
     sign = "+" if axis.scale == "signed share" else ""
-    return [(value, f"{value:{sign}.{0 if step >= 0.01 else 1}%}") for value in values]
+    return [(value, f"{value:{sign}.{digits}%}" if value else "0%") for value in values]
 
 
 def _said(dot: Dot, axis: Axis) -> str:
-    """The value and its interval as text."""
-    assert dot.value is not None
+    """The value and its interval as the tables have it."""
     if axis.scale in ("share", "signed share"):
-        form, scale, unit = (".1f" if axis.scale == "share" else "+.1f"), 100, " %"
-    else:
-        form, scale, unit = f".{axis.digits}f", 1, ""
-    text = f"{dot.value * scale:{form}}{unit}"
-    if dot.interval is not None:
-        text += f" [{dot.interval.low * scale:{form}}, {dot.interval.high * scale:{form}}]"
-    return text
+        return text_of(Share(dot.value, dot.interval, axis.scale == "signed share"))
+    return text_of(Measure(dot.value, dot.interval, axis.digits))
 
 
 class Piece(NamedTuple):
