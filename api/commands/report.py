@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from dikast import status
-from dikast.commands.reporting import options_of, read
+from dikast.commands.reporting import options_of, read, share
 from dikast.engine.errors import ConfigError, InputError
 from dikast.extras import needs
 from dikast.manifest import read_manifest, versions
+from dikast.tables import text_of
 
 if TYPE_CHECKING:
     from dikast.analysis.ranking import PairFacts, Ranking
@@ -181,7 +182,7 @@ def _ranking(
 def _shown(pairs: list[dict[str, Any]]) -> dict[tuple[str, str], int]:
     counts: dict[tuple[str, str], int] = {}
     for pair in pairs:
-        for kind in pair["kinds"]:
+        for kind in pair["sampled"]:
             counts[pair["run"], kind] = counts.get((pair["run"], kind), 0) + 1
     return counts
 
@@ -243,7 +244,7 @@ def _facts(data: "ReportData") -> Iterator[tuple[str, str]]:
         for each in data.agreement.with_labels[:1]:
             number = each.accuracy["three-way"]
             if number.value is not None:
-                yield "as people (three-way)", f"{number.value:.1%}, n {number.n:,}"
+                yield "as people (three-way)", f"{text_of(share(number))}, n {number.n:,}"
 
 
 def _shaped(args: argparse.Namespace, found: _Found) -> str:

@@ -12,6 +12,7 @@ import msgspec
 
 from dikast.analysis.ratings import NONE
 from dikast.analysis.report_parts import ReportRow
+from dikast.analysis.report_summary import kinds_of
 from dikast.engine.model import Item, Subject
 from dikast.engine.text import scrub
 from dikast.report.page import json_block
@@ -41,18 +42,20 @@ def entries(
     texts: Mapping[str, Subject],
     label_of: Mapping[str, int],
 ) -> list[dict[str, Any]]:
-    """The entries of the browser: contested ones first, each kind in the order of the input.
+    """The entries of the browser, contested ones first, then in the order of the input.
+
+    An entry's `kinds` are all that it is of, `sampled` those that it is an example of.
 
     Args:
         samples: rows by run and kind.
         texts: pairs and items by id; may be empty.
         label_of: code of the label by id, -1 where there is none.
     """
-    kinds: dict[int, list[str]] = {}
+    sampled: dict[int, list[str]] = {}
     for by_kind in samples.values():
         for kind, rows in by_kind.items():
             for row in rows:
-                kinds.setdefault(id(row), []).append(kind)
+                sampled.setdefault(id(row), []).append(kind)
     made: list[dict[str, Any]] = []
     done: set[int] = set()
     left = BYTES_MAX
@@ -60,7 +63,8 @@ def entries(
         if id(row) in done:
             continue
         done.add(id(row))
-        entry = scrub(_entry(run, row, kinds[id(row)], texts.get(row.id), label_of[row.id]))
+        entry = scrub(_entry(run, row, texts.get(row.id), label_of[row.id]))
+        entry["sampled"] = sampled[id(row)]
         left -= len(json_block(entry).encode())
         if left < 0:
             break
@@ -87,15 +91,13 @@ def _in_turn(
                     yield run, rows[place]
 
 
-def _entry(
-    run: str, row: ReportRow, kinds: list[str], subject: Subject | None, label: int
-) -> dict[str, Any]:
+def _entry(run: str, row: ReportRow, subject: Subject | None, label: int) -> dict[str, Any]:
     file = Path(row.file).name if row.file else ""
     reason = row.rationale or row.detail or row.message
     entry: dict[str, Any] = {
         "id": row.id,
         "run": run,
-        "kinds": kinds,
+        "kinds": kinds_of(row, label),
         "result": _result(row),
         "winner": row.winner,
         "reason": None if reason is None else _cut(reason, _REASON_CHARS_MAX),

@@ -57,7 +57,7 @@ markScrolling();
 
   function wanted(pair) {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    return (!kind.value || pair.kinds.includes(kind.value)) &&
+    return (!kind.value || pair.sampled.includes(kind.value)) &&
       (!category.value || pair.category === category.value) &&
       (!run.value || pair.run === run.value) &&
       words.every((word) => pair.words.includes(word));

@@ -72,7 +72,7 @@ def shown(page: str, run: str = "out") -> dict[str, set[str]]:
     """Ids in the browser by kind."""
     found: dict[str, set[str]] = {}
     for pair in data_of(page)["pairs"]:
-        for kind in pair["kinds"] if pair["run"] == run else ():
+        for kind in pair["sampled"] if pair["run"] == run else ():
             found.setdefault(kind, set()).add(pair["id"])
     return found
 
@@ -211,14 +211,14 @@ def test_long_texts_are_cut_and_the_page_stays_below_three_megabytes(
 ) -> None:
     rows = [verdict(k, ("A", "tie")[k % 2]) for k in range(600)]
     texts = write_rows(tmp_path / "pairs.jsonl", [
-        {**each, "response_a": "\u20ac<" * 20_000} for each in pairs(600)
+        {**each, "response_a": "\u20ac<" * 3_500} for each in pairs(600)
     ])  # fmt: skip
     page = page_of(cli, tmp_path, rows, "--pairs", texts, "--sample", 500)
     counts = cli("report", tmp_path / "out.jsonl", "--pairs", texts, "--sample", 500, "--json")
 
     assert len(page.encode()) < 3_000_000
     entry = data_of(page)["pairs"][0]
-    assert entry["response_a"].endswith("[cut: the first 6,000 of 40,000 characters]")
+    assert entry["response_a"].endswith("[cut: the first 6,000 of 7,000 characters]")
     by_kind = {each["kind"]: each for each in counts.summary["contested"]}
     assert by_kind["orders disagree"]["total"] == 300
     assert 0 < by_kind["orders disagree"]["shown"] < 300
