@@ -6,7 +6,7 @@ that only a report needs.
 """
 
 from collections import Counter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -130,12 +130,13 @@ class QuestionCounts:
 
     def take(self, row: ReportRow, label: int) -> None:
         """Count one outcome."""
-        selected = row.notes.get("selected")
-        if not isinstance(selected, list):
+        found = row.notes.get("selected")
+        if not isinstance(found, list):
             return
+        selected = [str(each) for each in cast("list[object]", found)]
         self._rows += 1
         self._empty += not selected
-        self._selected.update(str(each) for each in selected)
+        self._selected.update(selected)
         self._libraries[str(row.notes.get("library", ""))] += 1
         if row.notes.get("tie") is not None:
             self._ties[str(row.notes["tie"])] += 1

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from dikast.engine.model import Winner
 A, TIE, B, NO_LABEL = 0, 1, 2, -1
 
 
-def row(winner: Winner | None = "A", *picks: str, **more: str) -> ReportRow:
+def row(winner: Winner | None = "A", *picks: str, **more: Any) -> ReportRow:
     votes = tuple(ReportVote("j", "ab", pick) for pick in picks)
     return ReportRow(kind=more.pop("kind", "verdict"), id="p", winner=winner, votes=votes, **more)
 
