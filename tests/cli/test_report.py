@@ -323,6 +323,30 @@ def test_whatever_is_missing_is_explained(
     assert plain.summary["format"] == 1
 
 
+def test_names_from_outside_are_no_markup(cli: Cli, tmp_path: Path) -> None:
+    name = "<img src=x>|\n# Fake heading\u202e"
+    rows = [verdict(k, "A", model_a=name, category=name) for k in range(6)]
+    out = tmp_path / "out.jsonl"
+    page = page_of(cli, tmp_path, rows)
+    markdown = cli("report", out, "--md")
+    assert "<img" not in page
+    assert "&lt;img src=x&gt;" in page
+    assert markdown.code == 0
+    assert "\n# Fake" not in markdown.out
+    assert "\\<img src=x>" in markdown.out
+    assert " <img" not in markdown.out
+    assert "\u202e" not in page + markdown.out
+
+
+def test_a_lone_surrogate_in_an_answer_is_shown_as_what_it_is_not(cli: Cli, tmp_path: Path) -> None:
+    texts = tmp_path / "pairs.jsonl"
+    # As an escape, which is how one may stand in a file of JSON.
+    texts.write_text(r'{"id": "p0", "response_a": "x\ud800y", "response_b": "b"}', "utf-8")
+    page = page_of(cli, tmp_path, [verdict(0, "A")], "--pairs", texts)
+
+    assert data_of(page)["pairs"][0]["response_a"] == "x\ufffdy"
+
+
 def test_scores_have_a_histogram_of_each_dimension(cli: Cli, tmp_path: Path) -> None:
     rows = [
         {"kind": "scored", "id": f"i{k}", "scores": {"clarity": 1 + (k > 2), "total": 3.5}}
