@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from dikast.report.plain import visible
+from dikast.report.plain import in_script, visible
 from dikast.tables import Table, render, text_of
 
 ROWS_MAX: Final = 200
@@ -79,10 +79,7 @@ def html(page: Page) -> str:
 
 def json_block(value: Any) -> str:
     """JSON that may stand inside a script element: no character in it can end the element."""
-    text = msgspec.json.encode(value).decode()
-    for mark in "<>&\u2028\u2029":
-        text = text.replace(mark, f"\\u{ord(mark):04x}")
-    return text
+    return in_script(msgspec.json.encode(value).decode())
 
 
 def markdown(page: Page) -> str:

@@ -341,7 +341,9 @@ def test_names_from_outside_are_no_markup(cli: Cli, tmp_path: Path) -> None:
 def test_a_lone_surrogate_in_an_answer_is_shown_as_what_it_is_not(cli: Cli, tmp_path: Path) -> None:
     texts = tmp_path / "pairs.jsonl"
     # As an escape, which is how one may stand in a file of JSON.
-    texts.write_text(r'{"id": "p0", "response_a": "x\ud800y", "response_b": "b"}', "utf-8")
+    texts.write_text(
+        r'{"id": "p0", "question": "q", "response_a": "x\ud800y", "response_b": "b"}', "utf-8"
+    )
     page = page_of(cli, tmp_path, [verdict(0, "A")], "--pairs", texts)
 
     assert data_of(page)["pairs"][0]["response_a"] == "x\ufffdy"

@@ -1,5 +1,6 @@
 """Figures and texts of the report: places, ticks, escapes."""
 
+import json
 import re
 
 import pytest
@@ -88,5 +89,8 @@ def test_unseen_characters_are_shown_by_their_number() -> None:
 
 
 def test_a_block_of_json_has_no_character_that_ends_it() -> None:
-    block = json_block({"text": "</script><!-- & \u2028"})
-    assert not set("<>&\u2028") & set(block)
+    text = "</script><!-- & \u2028 \u202e \U000e0041 \u4f60"
+    block = json_block({"text": text})
+
+    assert not set("<>&\u2028\u202e\U000e0041") & set(block)
+    assert json.loads(block) == {"text": text}
