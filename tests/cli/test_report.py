@@ -83,6 +83,7 @@ def page_of(cli: Cli, folder: Path, rows: list[dict[str, Any]], *words: object) 
     ran = cli("report", out, "-o", folder / "report.html", *words)
     assert ran.code == 0, ran.err
     assert ran.out == ""
+    assert not list(folder.glob("*.tmp"))
     page = (folder / "report.html").read_text("utf-8")
     visible = re.sub(r"<script.*?</script>|<style>.*?</style>", "", page, flags=re.DOTALL)
     assert re.search(r"\b(nan|NaN|inf|None|undefined)\b", visible) is None
