@@ -42,6 +42,7 @@ class MarksRow(msgspec.Struct, frozen=True, gc=False):
 
     majority_share: float = 1.0
     margin: float = 1.0
+    spared: int = 0
 
 
 class OutcomeRow(msgspec.Struct, frozen=True):
@@ -75,10 +76,12 @@ class OutcomeRow(msgspec.Struct, frozen=True):
         for a single answer that was scored."""
         if self.kind in ("verdict", "scored"):
             return None
+        if self.kind == "scored":
+            return "scored: a single answer"
         return f"{self.kind}: {self.why or self.reason or 'no reason given'}"
 
 
-RowT = TypeVar("RowT", bound=OutcomeRow)
+Row = TypeVar("Row", bound=OutcomeRow)
 
 
 class LabelRow(NamedTuple):
@@ -96,11 +99,11 @@ def read_outcomes(path: str | Path) -> Iterator[OutcomeRow]:
     Raises:
         InputError: it cannot be read, or a line is not an outcome.
     """
-    return read_rows(path, OutcomeRow)
+    return read_as(path, OutcomeRow)
 
 
-def read_rows(path: str | Path, kind: type[RowT]) -> Iterator[RowT]:
-    """As `read_outcomes`, with the fields of `kind`.
+def read_as(path: str | Path, kind: type[Row]) -> Iterator[Row]:
+    """As `read_outcomes`, with the further fields that `kind` names.
 
     Raises:
         InputError: it cannot be read, or a line is not an outcome.
@@ -135,7 +138,7 @@ def read_labels(path: str | Path) -> Iterator[LabelRow]:
     Raises:
         InputError: it cannot be read, or a row is not a label.
     """
-    rows = _csv_rows(path) if str(path).endswith(".csv") else _json_rows(path)
+    rows = _csv_rows(path) if str(path).endswith(".csv") else json_rows(path)
     for number, row in rows:
         pair_id = _first(row, _PAIR_NAMES)
         if not isinstance(pair_id, (str, int)) or isinstance(pair_id, bool) or pair_id == "":
@@ -144,7 +147,7 @@ def read_labels(path: str | Path) -> Iterator[LabelRow]:
             )
         category = row.get("category")
         for vote in _votes_of(row, str(path), number):
-            label = _label_of(vote, str(path), number)
+            label = label_of(vote, str(path), number)
             if label is not None:
                 annotator = _first(vote, _ANNOTATOR_NAMES)
                 name = NO_NAME if annotator in (None, "") else str(annotator)
@@ -168,7 +171,12 @@ def _votes_of(row: dict[str, Any], file: str, number: int) -> list[dict[str, Any
         ) from error
 
 
-def _label_of(vote: dict[str, Any], file: str, number: int) -> Winner | None:
+def label_of(vote: dict[str, Any], file: str, number: int) -> Winner | None:
+    """The label of one vote's fields, None where there is none.
+
+    Raises:
+        InputError: it is no label.
+    """
     for name in _LABEL_NAMES:
         value = vote.get(name)
         if value is None or value == "":
@@ -184,7 +192,12 @@ def _first(row: dict[str, Any], names: tuple[str, ...]) -> Any:
     return next((row[name] for name in names if row.get(name) is not None), None)
 
 
-def _json_rows(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_rows(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a JSONL file with their line numbers.
+
+    Raises:
+        InputError: it cannot be read, or a line is not an object.
+    """
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     for item in _items(path):
         assert isinstance(item.raw, bytes)

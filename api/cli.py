@@ -14,7 +14,11 @@ from collections.abc import Coroutine, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from dikast.cli_audit import add_audit
 from dikast.cli_reports import add_reports
+from dikast.commands import sesse_args
+from dikast.commands.gate_args import add_anchor_lane, add_anchors, add_injection
+from dikast.commands.preferences_words import add_preferences
 from dikast.commands.rank_args import add_rank
 
 # As in `dikast.status`, which is not imported before a command is chosen.
@@ -26,6 +30,8 @@ exit status:
   1    finished, and some pairs failed; the next run on the same output tries them again
   2    the input, the configuration or the key is wrong
   3    stopped by budget, quota, a dead endpoint or a full disk; the same command resumes
+  4    a gate failed: the anchors have moved, planted instructions turn the judge, or people
+       agree with it less than asked for
   130  interrupted; the same command resumes
   141  the reader of standard output went away
 """
@@ -57,9 +63,14 @@ def build_parser() -> argparse.ArgumentParser:
     _add_check(commands, shared)
     _add_simulate(commands, shared)
     _add_convert(commands, shared)
-    add_reports(commands, shared, _command)
-    add_rank(_command(commands, "rank", shared, "rank models by their battles, with doubt"))
     _add_calibrate(commands, shared)
+    _add_weights(commands, shared)
+    sesse_args.add(commands, _command, shared, _Parser)
+    add_preferences(commands, shared, _command)
+    add_reports(commands, shared, _command)
+    add_audit(_command(commands, "audit", shared, "set people's labels beside the judge's"), shared)
+    add_anchors(lambda name, help_: _command(commands, name, shared, help_), _add_choices, _Parser)
+    add_rank(_command(commands, "rank", shared, "rank models by their battles, with doubt"))
     return parser
 
 
@@ -114,6 +125,7 @@ def _add_judge(commands: Any, shared: Any) -> None:
     command.add_argument("--store", metavar="PATH", help="call store to use")
     command.add_argument("--no-store", action="store_true", help="keep no completions")
     command.add_argument("--ordered", action="store_true", help="write in input order")
+    add_anchor_lane(command)
     command.add_argument("--json", action="store_true", help="print a summary as JSON on stdout")
     command.add_argument("--quiet", action="store_true", help="no progress and no ledger on stderr")
     command.add_argument(
@@ -140,6 +152,7 @@ def _add_check(commands: Any, shared: Any) -> None:
     command.add_argument(
         "--rates", metavar="OUT", help="expect calls as in this output, not as assumed"
     )
+    add_injection(command)
     command.add_argument("--json", action="store_true", help="print the findings as JSON on stdout")
 
 
@@ -193,6 +206,25 @@ def _add_calibrate(commands: Any, shared: Any) -> None:
     command.add_argument("--seed", type=int, default=0, metavar="N", help="decides the folds")
     command.add_argument("--date", metavar="YYYY-MM-DD", help="stored; today by default")
     command.add_argument("--json", action="store_true", help="print the map as JSON on stdout")
+
+
+def _add_weights(commands: Any, shared: Any) -> None:
+    command = _command(
+        commands,
+        "weights",
+        shared,
+        "measure the weights of a committee's members on labelled pairs",
+    )
+    command.add_argument(
+        "outcomes", nargs="+", metavar="OUT", help="output of a committee, or one of each judge"
+    )
+    command.add_argument(
+        "-o", "--output", required=True, metavar="WEIGHTS", help="JSON file to write"
+    )
+    command.add_argument(
+        "--labels", metavar="FILE", help="labels of people, instead of those of the pairs"
+    )
+    command.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -28,15 +28,15 @@ def _add_agree(command: argparse.ArgumentParser) -> None:
         "outcomes", nargs="*", metavar="OUT", help="outcome files; none: people among themselves"
     )
     _add_labels(command)
-    _add_tie_rule(command)
+    add_tie_rule(command)
     command.add_argument(
         "--missing",
         default="left-out",
         choices=("left-out", "wrong"),
         help="a labelled pair without a verdict: left out and counted (default), or wrong",
     )
-    _add_intervals(command)
-    _add_shape(command)
+    add_cluster_and_intervals(command)
+    add_shape(command)
 
 
 def _add_bias(command: argparse.ArgumentParser) -> None:
@@ -58,16 +58,16 @@ def _add_bias(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--injection", metavar="FILE", help="JSON of dikast check --injection")
     _add_labels(command)
-    _add_intervals(command)
-    _add_shape(command)
+    add_cluster_and_intervals(command)
+    add_shape(command)
 
 
 def _add_compare(command: argparse.ArgumentParser) -> None:
     command.add_argument("outcomes", nargs="+", metavar="RUN", help="outcome files, oldest first")
     _add_labels(command)
-    _add_tie_rule(command)
-    _add_intervals(command)
-    _add_shape(command)
+    add_tie_rule(command)
+    add_cluster_and_intervals(command)
+    add_shape(command)
 
 
 def _add_report(command: argparse.ArgumentParser) -> None:
@@ -115,6 +115,11 @@ def _add_labels(command: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help="take only these annotators, such as 'expert_*'; may be repeated",
     )
+    add_label_rule(command)
+
+
+def add_label_rule(command: argparse.ArgumentParser) -> None:
+    """How several votes become one label."""
     command.add_argument(
         "--label-rule",
         default="majority",
@@ -123,7 +128,8 @@ def _add_labels(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_tie_rule(command: argparse.ArgumentParser) -> None:
+def add_tie_rule(command: argparse.ArgumentParser) -> None:
+    """What a tie is worth."""
     command.add_argument(
         "--tie-rule",
         default="three-way",
@@ -132,7 +138,8 @@ def _add_tie_rule(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_intervals(command: argparse.ArgumentParser) -> None:
+def add_cluster_and_intervals(command: argparse.ArgumentParser) -> None:
+    """What is resampled, how often, at which level."""
     command.add_argument(
         "--cluster", metavar="FIELD", help="field of meta that names the prompt of a pair"
     )
@@ -145,7 +152,8 @@ def _add_intervals(command: argparse.ArgumentParser) -> None:
     command.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draws")
 
 
-def _add_shape(command: argparse.ArgumentParser) -> None:
+def add_shape(command: argparse.ArgumentParser) -> None:
+    """Terminal, Markdown or JSON."""
     shape = command.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help="print the report as JSON")
     shape.add_argument("--md", action="store_true", help="print the report as Markdown")

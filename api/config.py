@@ -5,6 +5,7 @@
     [templates]       further prompt files, by name
     [strategy]        the tree of how a pair is judged
     [run]             workers, seed, money, retries, store, shutdown
+    [anchors]         items judged in every run, and how far they may move
 
 Every field carries its unit and default; docs/configuration.md is rendered from here. Builds
 nothing: `dikast.wiring` does.
@@ -14,10 +15,11 @@ import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
+from dikast.analysis.tolerance import Tolerance, check_tolerance
 from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.model import Judge, Params, Prices
 from dikast.engine.pacing import Limits
@@ -148,6 +150,44 @@ class RunSettings(Section, frozen=True):
     """Bounds of the retries, as a table `[run.retry]`."""
 
 
+class AnchorSettings(Section, frozen=True):
+    """Items judged in every run, to see whether the judge has changed (docs/anchors.md)."""
+
+    set: str | None = None
+    """Path of the anchor set; absent: no anchors go along."""
+    baseline: str | None = None
+    """Path of the run on them that today's is compared with; absent: nothing is compared."""
+    gate: bool = False
+    """True ends a run with status 4, before any pair is judged, when the anchors have moved."""
+    correction: Literal["none", "affine", "isotonic"] = "none"
+    """Puts scores on the baseline's scale; the judge's own stay beside them."""
+    alpha: float = 0.01
+    """Chance of a false alarm of one whole check."""
+    max_shift_sd: float = 0.2
+    """Tolerated shift of a dimension's mean, in standard deviations of the baseline's scores."""
+    max_ks: float = 0.1
+    """Tolerated Kolmogorov-Smirnov distance between a dimension's scores then and now."""
+    max_win_shift: float = 0.05
+    """Tolerated change of the share of wins of A, ties counting half."""
+    max_flip_rate: float = 0.25
+    """Tolerated share of verdicts that are not what they were; judges asked again change some."""
+    max_missing: float = 0.1
+    """Tolerated share of anchors that had a verdict in the baseline and have none today."""
+    min_agreement: float = 0.7
+    """Share of labels that the judge has to agree with; below it a warning is given."""
+
+    def tolerance(self) -> Tolerance:
+        """As the check takes it.
+
+        Raises:
+            ConfigError: a limit is out of range.
+        """
+        names = Tolerance.__struct_fields__
+        limits = Tolerance(**{name: getattr(self, name) for name in names})
+        check_tolerance(limits)
+        return limits
+
+
 class ProviderEntry(Section, frozen=True):
     """One `[providers.NAME]` table: what its kind needs, and the limits of its key."""
 
@@ -164,11 +204,12 @@ class Settings(Section, frozen=True):
     """Prompt files by the name that a strategy gives as `template`; relative to this file."""
     strategy: StrategyConfig | None = None
     run: RunSettings = RunSettings()
+    anchors: AnchorSettings = AnchorSettings()
     base_dir: Path = Path()
     """Folder that relative paths in the configuration start from."""
 
 
-SECTIONS = ("providers", "judges", "templates", "strategy", "run")
+SECTIONS = ("providers", "judges", "templates", "strategy", "run", "anchors")
 
 
 def load_settings(path: Path) -> Settings:
@@ -211,10 +252,12 @@ def parse_settings(raw: Mapping[str, Any], base_dir: Path = Path()) -> Settings:
             read_union(raw["strategy"], StrategyConfig, "strategy") if "strategy" in raw else None
         ),
         run=read_table(_table(raw, "run"), RunSettings, "run"),
+        anchors=read_table(_table(raw, "anchors"), AnchorSettings, "anchors"),
         base_dir=base_dir,
     )
     check_names(settings)
     _check_ranges(settings.run)
+    settings.anchors.tolerance()
     return settings
 
 

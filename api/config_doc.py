@@ -15,6 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from dikast.config import (
+    AnchorSettings,
     JudgeSettings,
     LimitSettings,
     PriceSettings,
@@ -22,7 +23,7 @@ from dikast.config import (
     RunSettings,
     provider_kinds,
 )
-from dikast.providers import RateLimit
+from dikast.providers import PlantedCriterion, RateLimit
 from dikast.strategies import StrategyConfig
 
 BEGIN = "<!-- reference: begin, rendered by dikast.config_doc -->"
@@ -115,6 +116,7 @@ def sections() -> list[tuple[str, type[msgspec.Struct]]]:
         for tag, kind in sorted(provider_kinds().items())
     ]
     out.append(("`[providers.NAME.rate_limit]` of a simulated judge", RateLimit))
+    out.append(("`[[providers.NAME.criteria]]` of a simulated judge", PlantedCriterion))
     out.append(("`[providers.NAME]`, limits of the key (every kind)", LimitSettings))
     out.append(("`[judges.NAME]`", JudgeSettings))
     out.append(("`[judges.NAME.prices]`", PriceSettings))
@@ -123,6 +125,7 @@ def sections() -> list[tuple[str, type[msgspec.Struct]]]:
     ]
     out.append(("`[run]`", RunSettings))
     out.append(("`[run.retry]`", RetrySettings))
+    out.append(("`[anchors]`", AnchorSettings))
     return out
 
 

@@ -25,7 +25,10 @@ _LIBRARIES = ("aiohttp", "aiolimiter", "msgspec", "orjson", "uvloop")
 
 
 class RunEntry(Record, frozen=True):
-    """One run on the output. `ledger` is absent while it runs, and after it was killed."""
+    """One run on the output. `ledger` is absent while it runs, and after it was killed.
+
+    `anchors` is the state of the anchors that went along: which set, what moved, what corrects.
+    """
 
     status: Status
     started: str
@@ -39,6 +42,7 @@ class RunEntry(Record, frozen=True):
     duration_s: float | None = None
     ledger: Ledger | None = None
     versions: dict[str, str] = {}
+    anchors: dict[str, Any] | None = None
 
 
 class Manifest(Record, frozen=True):

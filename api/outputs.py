@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from dikast import manifest as records
+from dikast import streams
 from dikast.engine.errors import SpecMismatchError
 from dikast.engine.ports import Clock
 from dikast.engine.run import RunReport
@@ -18,20 +19,23 @@ from dikast.manifest import Manifest, RunEntry, Status
 from dikast.sinks import OutputScan, scan_output
 
 _DIFFERENCES_SHOWN = 3
+STREAM_NAME = "topic"
 
 
 class Output:
-    """One JSONL output with its manifest; "-" is standard output, which has neither.
+    """One JSONL output with its manifest; standard output ("-") and a topic have no manifest.
 
     Args:
-        where: path of the output, or "-".
+        where: path of the output, the address of a topic, or "-".
         argv: the command line, recorded without secrets.
         clock: stamps the manifest.
     """
 
     def __init__(self, where: str, *, argv: Sequence[str] = (), clock: Clock) -> None:
         self.where = where
-        self.path = None if where == "-" else Path(where)
+        self.path = None if where == "-" or streams.is_kafka(where) else Path(where)
+        # A topic is nowhere on this machine: what goes with it is kept in the working folder.
+        self.kept_beside = Path(STREAM_NAME) if streams.is_kafka(where) else self.path
         self._argv = records.without_secrets(argv)
         self._clock = clock
         self._manifest: Manifest | None = None
@@ -151,11 +155,27 @@ class Output:
         """Write that the run ended with an error before it could give account."""
         self._end(status="error", message=message)
 
+    def end_stopped(self, reason: str, message: str) -> None:
+        """Write that the run was stopped before it had taken in a pair."""
+        status: Status = "interrupted" if reason == "interrupted" else "stopped"
+        self._end(status=status, stop_reason=reason, message=message)
+
+    def note_anchors(self, state: Mapping[str, Any]) -> None:
+        """Write the state of the anchors into the entry of the run that is under way.
+
+        Raises:
+            SinkError: the manifest cannot be written.
+        """
+        self._change(anchors=dict(state))
+
     def _end(self, **changes: Any) -> None:
+        self._change(ended=self._clock.stamp(), **changes)
+
+    def _change(self, **changes: Any) -> None:
         if self.path is None or self._manifest is None:
             return
         *before, entry = self._manifest.runs
-        entry = msgspec.structs.replace(entry, ended=self._clock.stamp(), **changes)
+        entry = msgspec.structs.replace(entry, **changes)
         self._manifest = msgspec.structs.replace(self._manifest, runs=(*before, entry))
         records.write_manifest(self.path, self._manifest)
 

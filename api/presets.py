@@ -64,6 +64,8 @@ def shorthand(text: str, providers: Mapping[str, Any]) -> tuple[str, dict[str, A
                 f"known are {', '.join(SIMULATED)}"
             )
         return f"simulated-{model}", {"kind": "simulated", **SIMULATED[model]}, model
+    if name == "simulated_tastes":
+        return name, {"kind": name}, model
     if name == "replay":
         path, _, recorded = model.rpartition(":")
         if not path or not recorded:

@@ -54,6 +54,7 @@ class Progress:
         self.spent_usd = 0.0
         self.simulated = False
         self.stopping: str | None = None
+        self.lag: Callable[[], int | None] | None = None
         self._pauses: dict[str, tuple[float, str]] = {}
         self._started_s: float | None = None
 
@@ -108,6 +109,8 @@ class Progress:
         ):
             if count:
                 parts.append(f"{count:,} {name}")
+        if self.lag is not None and (lag := self.lag()) is not None:
+            parts.append(f"lag {lag:,}")
         if self.spent_usd:
             parts.append(f"${self.spent_usd:,.4f}")
         if self.total is not None and rate > 0 and self.total > finished:

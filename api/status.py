@@ -6,12 +6,14 @@ OK = 0
 FAILURES = 1
 BAD_INPUT = 2
 STOPPED = 3
+GATE = 4
 INTERRUPTED = 130
 
 
 def of_stop(reason: str) -> int:
     """The status of a run that stopped for `reason` (a `StopReason`)."""
-    return {"interrupted": INTERRUPTED, "auth": BAD_INPUT, "limit": OK}.get(reason, STOPPED)
+    known = {"interrupted": INTERRUPTED, "auth": BAD_INPUT, "limit": OK, "gate": GATE}
+    return known.get(reason, STOPPED)
 
 
 def of_report(report: RunReport) -> int:

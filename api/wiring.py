@@ -6,13 +6,14 @@ strategy, providers, a call store, sources and sinks. Judges nothing itself.
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from dikast import providers, sinks, strategies
+from dikast import providers, sinks, strategies, streams
+from dikast.beside import loaders
 from dikast.config import (
     WORKERS_MAX,
     JudgeSettings,
@@ -25,21 +26,28 @@ from dikast.config import (
     read_provider,
 )
 from dikast.engine.clock import SystemClock
-from dikast.engine.errors import ConfigError, InputError, StoreError
+from dikast.engine.errors import ConfigError, InputError, SinkError, StoreError
 from dikast.engine.model import Judge, Pair, Row
-from dikast.engine.ports import CallStore, Clock, Observer, Sink
+from dikast.engine.ports import CallStore, Clock, Observer, Sink, Source, Strategy
 from dikast.engine.run import Engine
 from dikast.engine.sources import FileSource
 from dikast.engine.store import open_store
 from dikast.outputs import Output
 from dikast.presets import judge_table, shorthand
-from dikast.providers import BuiltProvider, ReplaySettings, SimulatedSettings, TruthTable
+from dikast.providers import (
+    BuiltProvider,
+    ReplaySettings,
+    SimulatedSettings,
+    SimulatedTastesSettings,
+    TruthTable,
+)
 from dikast.providers.simulate_server import SimulateServer, start
-from dikast.sinks import FanoutSink, JsonlSink, OutputScan
-from dikast.strategies import Calibration, PromptTemplate, Rubric, StrategyConfig
+from dikast.sinks import BrokenPolicy, FanoutSink, JsonlSink, OutputScan
+from dikast.strategies import StrategyConfig
 from dikast.toml_check import nearest, read_table
 
 STORE_NAME = "dikast-calls.sqlite"
+_OPTIONAL = "optional:"
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +81,9 @@ def settle(choices: Choices) -> Settings:
         settings, run=_with_run(settings.run, choices), strategy=_strategy(settings, choices, named)
     )
     check_names(settings)
-    return settings
+    assert settings.strategy is not None
+    tree = strategies.with_weights(settings.strategy, loaders(settings).weights)
+    return msgspec.structs.replace(settings, strategy=tree)
 
 
 def _with_judge(text: str, settings: Settings) -> tuple[str, Settings]:
@@ -162,7 +172,7 @@ def calls_tree(
     """The strategy's nodes with their judge calls for one pair; the whole tree's come first."""
     assert settings.strategy is not None
     families = {name: judge.family for name, judge in settings.judges.items()}
-    return strategies.rows_of(settings.strategy, families, rates)
+    return strategies.rows_of(settings.strategy, families, rates, loaders(settings))
 
 
 def judges_in(settings: Settings) -> dict[str, Judge]:
@@ -239,31 +249,11 @@ def build_strategy(settings: Settings) -> Any:
         ConfigError: an unknown judge or template, or a tree that cannot work.
     """
     assert settings.strategy is not None
-
-    def load(name: str) -> PromptTemplate:
-        if name in settings.templates:
-            return strategies.load_template(str(settings.base_dir / settings.templates[name]))
-        beside = settings.base_dir / name
-        if name.endswith(".toml") and beside.exists():
-            return strategies.load_template(str(beside))
-        return strategies.load_template(name)
-
-    def load_rubric(name: str) -> Rubric:
-        beside = settings.base_dir / name
-        return strategies.load_rubric(
-            str(beside) if name.endswith(".toml") and beside.exists() else name
-        )
-
-    def load_calibration(name: str) -> Calibration:
-        return strategies.load_calibration(str(settings.base_dir / name))
-
     return strategies.build(
         settings.strategy,
         judges_in(settings),
         seed=settings.run.seed,
-        template_loader=load,
-        rubric_loader=load_rubric,
-        calibration_loader=load_calibration,
+        loaders=loaders(settings),
     )
 
 
@@ -275,6 +265,8 @@ def build_engine(
     clock: Clock | None = None,
     env: Mapping[str, str] | None = None,
     truth: TruthTable | None = None,
+    wrap: Callable[[Strategy], Strategy] | None = None,
+    strategy: Strategy | None = None,
 ) -> Engine:
     """The engine of a run; enter it as an async context manager.
 
@@ -285,6 +277,8 @@ def build_engine(
         clock: time.
         env: where keys are looked up; the process's environment by default.
         truth: what simulated judges may know.
+        wrap: puts something around the strategy that the settings describe.
+        strategy: judges in place of the one that the settings describe, by the same judges.
 
     Raises:
         ConfigError: the settings cannot work together, or a key is missing.
@@ -293,10 +287,11 @@ def build_engine(
     clock = clock or SystemClock()
     run = settings.run
     _check_budget(settings)
-    strategy = build_strategy(settings)
+    judging: Strategy = strategy or build_strategy(settings)
+    judging = judging if wrap is None else wrap(judging)
     built = build_providers(settings, clock=clock, env=env, truth=truth)
     return Engine(
-        strategy,
+        judging,
         built,
         limits={name: settings.providers[name].limits.limits() for name in built},
         store=_open_store(store),
@@ -339,7 +334,7 @@ def _check_budget(settings: Settings) -> None:
         return
     for name, judge in judges_in(settings).items():
         kind = settings.providers[judge.provider].settings
-        free = isinstance(kind, ReplaySettings | SimulatedSettings)
+        free = isinstance(kind, ReplaySettings | SimulatedSettings | SimulatedTastesSettings)
         if judge.prices is None and not free:
             raise ConfigError(
                 f"judges.{name}: a budget was given, but this judge has no prices, so it could "
@@ -358,27 +353,54 @@ def store_path(settings: Settings, output: Path | None) -> str | Path | None:
     return None if output is None else output.parent / STORE_NAME
 
 
-def open_source(paths: Sequence[str], form: str | None) -> FileSource:
-    """The source over the named files.
+def open_source(paths: Sequence[str], form: str | None) -> Source:
+    """The source over the named files, or over a topic.
 
     Raises:
         InputError: the format is not known.
+        ConfigError: a topic's address is wrong, or stands beside other inputs.
     """
+    if any(map(streams.is_kafka, paths)):
+        return streams.open_source(paths, form)
     return FileSource(paths, format=form or "auto")
 
 
-def open_sinks(output: Output, more: Sequence[str], *, resume: OutputScan | None) -> Sink:
+def open_sinks(
+    output: Output,
+    more: Sequence[str],
+    *,
+    resume: OutputScan | None,
+    source: Source,
+    clock: Clock,
+    on_drop: Callable[[Sink, SinkError], None] | None = None,
+) -> Sink:
     """The output's sink, and every further one beside it.
 
+    A further sink named `optional:URL` is dropped when it breaks (`on_drop` is told); any other
+    stops the run.
+
     Raises:
-        ConfigError: a kind of sink is not known.
+        ConfigError: a kind of sink is not known, or does not go with the source.
         SinkError: an output cannot be opened, or another run is writing it.
     """
-    first = JsonlSink(output.where, resume=resume, sync="close")
-    if not more:
-        return first
-    # A further sink that breaks must not stop the run silently either: the default is "stop".
-    return FanoutSink([first, *(sinks.build(each) for each in more)])
+    if streams.is_exactly_once(source):
+        return streams.open_transactional(output.where, more, source, clock=clock)
+    optional = [each.startswith(_OPTIONAL) for each in more]
+    beside = [_open_sink(each.removeprefix(_OPTIONAL), clock) for each in more]
+    # The output is the truth about what is done, so it gets an outcome after all others.
+    if streams.is_kafka(output.where):
+        last = streams.open_sink(output.where, clock=clock)
+    else:
+        last = JsonlSink(output.where, resume=resume, sync="close")
+    sink: Sink = last
+    if beside:
+        policies: list[BrokenPolicy] = ["drop" if each else "stop" for each in optional]
+        sink = FanoutSink([*beside, last], broken=[*policies, "stop"], on_drop=on_drop)
+    return streams.with_commits(sink, source)
+
+
+def _open_sink(where: str, clock: Clock) -> Sink:
+    return streams.open_sink(where, clock=clock) if streams.is_kafka(where) else sinks.build(where)
 
 
 async def start_server(
@@ -397,6 +419,11 @@ async def start_server(
     """
     plain = {name: value for name, value in table.items() if name != "kind"}
     settings = read_table({"kind": "simulated", **plain}, SimulatedSettings, "server")
+    if settings.truth is not None or settings.criteria:
+        raise ConfigError(
+            "server: truth and criteria are for simulated providers of a configuration; the server "
+            "takes --truth and has no criteria"
+        )
     return await start(settings, host, port, truth=truth, api_key=api_key)
 
 
@@ -424,11 +451,26 @@ async def read_truth(path: str, form: str | None = None) -> TruthTable:
     return table
 
 
+async def configured_truth(settings: Settings) -> TruthTable | None:
+    """What the simulated judges of the strategy may know, where their providers name it.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    entries = [settings.providers[each.provider].settings for each in judges_in(settings).values()]
+    paths = {
+        str(settings.base_dir / each.truth)
+        for each in entries
+        if isinstance(each, SimulatedSettings) and each.truth is not None
+    }
+    return TruthTable.from_pairs(await read_pairs(sorted(paths))) if paths else None
+
+
 def check_output_name(where: str) -> None:
     """Refuse an output that is a folder before anything is spent.
 
     Raises:
         InputError: it is one.
     """
-    if where != "-" and Path(where).is_dir():
+    if where != "-" and not streams.is_kafka(where) and Path(where).is_dir():
         raise InputError(f"{where}: is a folder; name a file for the outcomes")

@@ -7,6 +7,7 @@
     |-- ProviderError(kind)   one judge call failed; classified once, at the edge
     |-- StoreError            the call store cannot be read or written
     |-- SinkError             an outcome cannot be written
+    |-- HandedBack            the row belongs to another worker now; its outcome is not written here
     `-- RunStopped(reason)    the whole run must stop; what is open stays "not run"
 
 Knows nothing of the rest of the package. Provider code raises `ProviderError` with
@@ -30,7 +31,9 @@ ErrorKind = Literal[
 ]
 ERROR_KINDS: frozenset[str] = frozenset(get_args(ErrorKind))
 
-StopReason = Literal["budget", "quota", "auth", "limit", "interrupted", "sink", "store", "dead"]
+StopReason = Literal[
+    "budget", "quota", "auth", "limit", "interrupted", "sink", "store", "dead", "gate"
+]
 
 
 class DikastError(Exception):
@@ -134,6 +137,13 @@ class StoreError(DikastError):
 
 class SinkError(DikastError):
     """An outcome cannot be written; the run stops and is resumable."""
+
+
+class HandedBack(DikastError):  # noqa: N818 - it is a fact, not a defect
+    """The row was given to another worker of its group while it was judged here.
+
+    Raised by a sink instead of writing: the other worker writes it. The row stays "not run" here.
+    """
 
 
 class RunStopped(DikastError):  # noqa: N818 - it is a decision, not a defect

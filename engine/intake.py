@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from dikast.engine.ids import IdTable
 from dikast.engine.ledger import LedgerBook
 from dikast.engine.model import BadRow, Failed, Row, Subject
-from dikast.engine.ports import Source
+from dikast.engine.ports import Source, StreamSource
 
 
 class Work:
@@ -52,6 +52,7 @@ class Intake:
         limit: int | None = None,
     ) -> None:
         self._source = source
+        self._stream = source if isinstance(source, StreamSource) else None
         self._book = book
         self._is_done = is_done
         self._limit = limit
@@ -130,7 +131,8 @@ class Intake:
                 line=row.line or None,
             )
             return Work(ordinal, row, known=known)
-        first = self._seen.add(item.id, self._pack(row))
+        # A stream may be endless and hand a row out again: there an id seen before is no mistake.
+        first = self._seen.add(item.id, self._pack(row)) if self._stream is None else None
         if first is not None:
             here = f"{row.file or 'input'}:{row.line}"
             known = Failed(
@@ -144,6 +146,8 @@ class Intake:
             return Work(ordinal, row, known=known)
         if self._is_done is not None and self._is_done(item.id):
             self._book.skip()
+            if self._stream is not None:
+                self._stream.skipped(row)
             return None
         return Work(ordinal, row, subject=item)
 

@@ -274,6 +274,8 @@ class Vote(Record, frozen=True):
     `keys` lists the calls behind the vote where there is more than one. `decided_by` is "logprobs"
     where the pick or the scores came from token probabilities, None where from the words.
     `probabilities` holds those of the verdicts ("A", "B", "tie"), where the provider listed them.
+    A vote on one question of a library (SESSE) names it in `question`, its cluster in `cluster` and
+    its place there in `rank`; `usage` holds the tokens of its calls.
     """
 
     judge: str
@@ -287,6 +289,10 @@ class Vote(Record, frozen=True):
     keys: tuple[str, ...] = ()
     decided_by: Literal["logprobs"] | None = None
     probabilities: dict[str, float] = {}
+    question: str | None = None
+    cluster: str | None = None
+    rank: int | None = None
+    usage: Usage | None = None
 
     def unswapped(self) -> "Vote":
         """The vote of a judgement made on the swapped pair, in the terms of the pair itself."""
@@ -377,6 +383,7 @@ class _OutcomeBase(Record, frozen=True, tag_field="kind"):
     number of judge calls used, `stored_calls` those of them that came from the call store.
     `parts` (members, samples, rungs) and `marks` are there where several votes made one result,
     `length_guard` where one was at work.
+    `notes` holds what a strategy notes for its own reports, the same in either order.
     """
 
     id: str
@@ -398,6 +405,7 @@ class _OutcomeBase(Record, frozen=True, tag_field="kind"):
     meta: dict[str, Any] = {}
     file: str | None = None
     line: int | None = None
+    notes: dict[str, Any] = {}
 
     def _turned(self) -> dict[str, Any]:
         """The fields that every outcome of a swapped pair has to turn back."""
@@ -414,6 +422,10 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
 
     `scores` holds what each answer was given: "A.accuracy", "B.accuracy", "A.total", and so on.
     `raw_confidence` is the number that a calibration turned into `confidence`.
+    Where they were put on another scale, `correction` names the map (method@hash; its parameters
+    are in the manifest) and `raw_scores` holds what the judge gave.
+    `consistent` says whether both orders of a vote over orders chose alike, where that is known;
+    `rationale` is the judges' reason in short, where it was asked for.
     """
 
     winner: Winner
@@ -421,6 +433,10 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
     confidence: float | None = None
     raw_confidence: float | None = None
     scores: dict[str, float] = {}
+    raw_scores: dict[str, float] = {}
+    correction: str | None = None
+    consistent: bool | None = None
+    rationale: str | None = None
 
     def unswapped(self) -> "Verdict":
         """The verdict on the swapped pair, in the terms of the pair itself."""
@@ -428,6 +444,7 @@ class Verdict(_OutcomeBase, frozen=True, tag="verdict", kw_only=True):
             self,
             winner=flip_winner(self.winner),
             scores={_flip_side(name): score for name, score in self.scores.items()},
+            raw_scores={_flip_side(name): score for name, score in self.raw_scores.items()},
             **self._turned(),
         )
 

@@ -5,7 +5,7 @@ Observer looks on, a Clock tells the time. None of them has more than three meth
 user can write one in a screen of code.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from dikast.engine.errors import ProviderError
@@ -42,6 +42,18 @@ class Source(Protocol):
 
     async def aclose(self) -> None:
         """Release files and connections; may be called twice."""
+        ...
+
+
+@runtime_checkable
+class StreamSource(Source, Protocol):
+    """A source that hands a row out again until it is told that the row is done.
+
+    Ids may come again (after a crash, from another worker), so they are not refused as used.
+    """
+
+    def skipped(self, row: Row) -> None:
+        """An earlier run has done this row: it will have no outcome."""
         ...
 
 
@@ -101,6 +113,27 @@ class Provider(Protocol):
 
     async def aclose(self) -> None:
         """Close connections; may be called twice."""
+        ...
+
+
+class Embedder(Protocol):
+    """Texts to vectors, for what groups texts by meaning (the library of `sesse`)."""
+
+    @property
+    def name(self) -> str:
+        """`name@revision`: two embedders of one name give one text one vector."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """A vector of length 1 for each text, in their order; the same text, the same vector.
+
+        Raises:
+            ProviderError: the texts could not be embedded.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections and models; may be called twice."""
         ...
 
 

@@ -17,7 +17,7 @@ from dikast.engine.clock import SystemClock
 from dikast.engine.delivery import AsTheyCome, Delivery, InTurn
 from dikast.engine.errors import DikastError, RunStopped, SinkError
 from dikast.engine.events import Events, RunStarted, RunStopping
-from dikast.engine.gateway import Gateway
+from dikast.engine.gateway import Gateway, PairAsk
 from dikast.engine.intake import Intake
 from dikast.engine.ledger import Ledger, LedgerBook
 from dikast.engine.model import Outcome, Record, Subject
@@ -181,6 +181,19 @@ class Engine:
             if self._store is not None:
                 stack.push_async_callback(self._store.aclose)
 
+    def asker(self, priority: int = 0) -> PairAsk:
+        """An `Ask` for calls that belong to no pair, with a bill of its own.
+
+        They meet the same store, budget, pacing and retries as those of pairs. Lower `priority`
+        goes first.
+        """
+        return PairAsk(self._gateway, priority)
+
+    @property
+    def store(self) -> CallStore | None:
+        """Where completions are kept, if anywhere."""
+        return self._store
+
     async def judge_one(self, pair: Subject) -> Outcome:
         """Judge one pair, or one item, now.
 
@@ -339,6 +352,10 @@ class Engine:
         """Cancel open pairs now; outcomes that are decided are still written."""
         self.drain(message)
         self._desk.cancel()
+
+    def charge(self, usd: float) -> None:
+        """Count money that was spent beside this engine, in US dollars, against its budget."""
+        self._gateway.budget.settle(0.0, usd)
 
     def snapshot(self) -> Snapshot:
         """The run so far."""

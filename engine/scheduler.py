@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from dikast.engine.delivery import Delivery
-from dikast.engine.errors import ConfigError, ProviderError, RunStopped
+from dikast.engine.errors import ConfigError, HandedBack, ProviderError, RunStopped
 from dikast.engine.events import Events, PairDone
 from dikast.engine.gateway import Gateway, PairAsk
 from dikast.engine.intake import Intake, Work, place_of
@@ -133,6 +133,9 @@ class Scheduler:
                 raise
             try:
                 await delivery.write(work.turn, outcome)
+            except HandedBack:
+                book.leave_unrun()
+                continue
             except BaseException:
                 book.leave_unrun()
                 raise

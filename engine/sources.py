@@ -124,7 +124,7 @@ class FileSource:
         """Batches of at most `batch_rows` rows, mapped as they are asked for."""
         batch: list[Row] = []
         for number, raw in items:
-            for item in _items_of(raw, form):
+            for item in items_of(raw, form):
                 batch.append(Row(item=item, file=file, line=number))
                 if len(batch) >= self._batch_rows:
                     yield batch
@@ -231,7 +231,8 @@ def _open(path: str) -> int:
     return fd
 
 
-def _items_of(raw: bytes | Flaw, form: str) -> list[Subject | BadRow]:
+def items_of(raw: bytes | Flaw, form: str) -> list[Subject | BadRow]:
+    """The pairs that a row of JSON stands for in the named format, or what is wrong with it."""
     obj = raw if isinstance(raw, Flaw) else _decoded(raw)
     if isinstance(obj, Flaw):
         return [BadRow(message=obj.message)]

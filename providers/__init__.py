@@ -15,19 +15,29 @@ from dikast.engine.ports import Clock, Provider
 from dikast.providers.openai_chat import OpenAIChatProvider, OpenAIChatSettings, read_access
 from dikast.providers.replay import ReplayProvider, ReplaySettings, find_files
 from dikast.providers.simulated import SimulatedProvider, check_settings
-from dikast.providers.simulation import RateLimit, SimulatedSettings, TruthTable
+from dikast.providers.simulated_tastes import (
+    SimulatedTastesProvider,
+    SimulatedTastesSettings,
+    character_of,
+    check_tastes,
+)
+from dikast.providers.simulation import PlantedCriterion, RateLimit, SimulatedSettings
+from dikast.providers.truth import TruthTable
 
 __all__ = [
     "FACTORIES",
     "BuiltProvider",
     "OpenAIChatProvider",
     "OpenAIChatSettings",
+    "PlantedCriterion",
     "ProviderSettings",
     "RateLimit",
     "ReplayProvider",
     "ReplaySettings",
     "SimulatedProvider",
     "SimulatedSettings",
+    "SimulatedTastesProvider",
+    "SimulatedTastesSettings",
     "TruthTable",
     "build",
     "endpoint_of",
@@ -36,10 +46,10 @@ __all__ = [
 # What decides a simulated judge's words.
 CHARACTER = (
     *("seed", "accuracy", "consistency", "position_bias", "length_bias"),
-    *("tie_rate", "garbage_rate", "truncate_rate", "refuse_rate"),
+    *("tie_rate", "garbage_rate", "truncate_rate", "refuse_rate", "obeys_injection"),
 )
 
-ProviderSettings = OpenAIChatSettings | ReplaySettings | SimulatedSettings
+ProviderSettings = OpenAIChatSettings | ReplaySettings | SimulatedSettings | SimulatedTastesSettings
 
 
 class BuiltProvider(Provider, Protocol):
@@ -70,6 +80,13 @@ def endpoint_of(settings: ProviderSettings) -> str:
     if isinstance(settings, SimulatedSettings):
         # Latency, faults and limits change when an answer comes, not what it says.
         what: Any = {name: getattr(settings, name) for name in CHARACTER}
+        # Left out at their defaults: judges that were there before keep their keys.
+        if settings.criteria:
+            what["criteria"] = settings.criteria
+        if settings.truth is not None:
+            what["truth"] = settings.truth
+    elif isinstance(settings, SimulatedTastesSettings):
+        what = character_of(settings)
     else:
         what = (settings.paths, settings.template)
     plain = msgspec.json.encode(what, order="deterministic")
@@ -128,8 +145,20 @@ def _simulated(
     return SimulatedProvider(settings, clock, truth)
 
 
+def _tastes(
+    name: str,
+    settings: SimulatedTastesSettings,
+    clock: Clock,
+    env: Mapping[str, str],
+    truth: _Truth,
+) -> BuiltProvider:
+    check_tastes(f"providers.{name}", settings)
+    return SimulatedTastesProvider(settings, clock)
+
+
 FACTORIES: Mapping[type, Callable[[str, Any, Clock, Mapping[str, str], _Truth], BuiltProvider]] = {
     OpenAIChatSettings: _openai,
     ReplaySettings: _replay,
     SimulatedSettings: _simulated,
+    SimulatedTastesSettings: _tastes,
 }

@@ -1,19 +1,21 @@
 """Recorded judge outputs, served as if the judge were asked now.
 
 The call names a pair, an order and a sample; the record with the same pair, judge, template, order
-and repetition answers it. Reads JSONL files (plain or gzip) once, when the first call comes.
-Knows nothing of prompts: the messages of a call are not looked at.
+and repetition answers it, with its token probabilities where they were recorded. Reads JSONL files
+(plain or gzip) once, when the first call comes. Knows nothing of prompts: the messages of a call
+are not looked at.
 """
 
 import glob
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
 from dikast.engine.errors import ConfigError, ProviderError
-from dikast.engine.model import Call, Completion, Record, Usage
+from dikast.engine.model import Call, Completion, Record, TokenLogprob, Usage
 from dikast.engine.ports import Reply
 
 
@@ -35,20 +37,32 @@ class ReplaySettings(
     """Number of the recorded repetition that answers sample 0; a record without one counts as 0."""
 
 
-class _Row(msgspec.Struct, gc=False):
-    """A recorded output; other fields are passed over."""
+class _Row(msgspec.Struct):
+    """A recorded output; other fields are passed over.
+
+    `raw` is the judge's text; what is no text (an upstream's list of several) is served as none.
+    `logprobs` lists the tokens that spell it, as in an outcome of our own.
+    """
 
     pair_id: str
     judge: str
     template: str
     order: str
-    raw: str | None = None
+    raw: Any = None
     repeat: int | None = None
     finish: str | None = None
+    logprobs: tuple[TokenLogprob, ...] | None = None
+
+
+class _Recorded(NamedTuple):
+    """What is served of a record."""
+
+    text: str | None
+    finish: str | None
+    logprobs: tuple[TokenLogprob, ...] | None
 
 
 _Key = tuple[str, str, str, str, int]
-_Recorded = tuple[str | None, str | None]
 
 
 class ReplayProvider:
@@ -108,7 +122,7 @@ class ReplayProvider:
         records = self._load()
         repeat = call.sample + self._first_repeat
         found = records.get((call.pair_id, judge.model, template, call.order, repeat))
-        if found is None or found[0] is None:
+        if found is None or found.text is None:
             what = "there is no recorded output" if found is None else "the record has no text"
             text = (
                 f"{what} for pair {call.pair_id!r}, judge {judge.model!r}, template {template!r}, "
@@ -116,9 +130,10 @@ class ReplayProvider:
             )
             raise ProviderError("missing", text)
         return Completion(
-            text=found[0],
-            finish_reason=found[1] or "stop",
+            text=found.text,
+            finish_reason=found.finish or "stop",
             usage=Usage(),
+            logprobs=found.logprobs if judge.params.logprobs else None,
             served_by=f"replay:{judge.model}",
         )
 
@@ -165,7 +180,8 @@ def read_records(files: list[Path]) -> dict[_Key, _Recorded]:
     for file in files:
         for line, row in _rows(file):
             key = (row.pair_id, row.judge, row.template, row.order, row.repeat or 0)
-            value = (row.raw, row.finish)
+            text = row.raw if isinstance(row.raw, str) else None
+            value = _Recorded(text, row.finish, row.logprobs)
             if records.setdefault(key, value) != value:
                 raise ValueError(f"{file}, line {line}: another output is recorded for {key}")
     return records

@@ -14,8 +14,9 @@ import orjson
 from dikast.engine.clock import SystemClock
 from dikast.engine.ports import Clock
 from dikast.providers.simulated import check_settings
-from dikast.providers.simulation import Answer, SimulatedSettings, TruthTable, answer
+from dikast.providers.simulation import Answer, SimulatedSettings, answer
 from dikast.providers.traffic import Traffic, TrafficStats
+from dikast.providers.truth import TruthTable
 
 HEAD_MAX_BYTES = 64 * 1024
 _HEADS_MAX = 4096

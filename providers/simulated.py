@@ -7,13 +7,16 @@ faults and speaks the `Provider` port. Everything it serves is marked as simulat
 from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.model import Call, Completion
 from dikast.engine.ports import Clock, RateInfo, Reply
-from dikast.providers.simulation import Answer, SimulatedSettings, TruthTable, answer
+from dikast.providers.planted import criterion_problems, planted_answer, task_of
+from dikast.providers.simulation import Answer, SimulatedSettings, answer
 from dikast.providers.traffic import Traffic, TrafficStats
+from dikast.providers.truth import TruthTable
 
 _RATES = (
     "accuracy",
     "consistency",
     "tie_rate",
+    "obeys_injection",
     "garbage_rate",
     "truncate_rate",
     "refuse_rate",
@@ -56,6 +59,9 @@ def check_settings(where: str, settings: SimulatedSettings) -> None:
             f"{where}: error_rate, hang_rate, reset_rate and error_200_rate must not exceed 1 "
             "together"
         )
+    problem = criterion_problems(where, settings.criteria)
+    if problem is not None:
+        raise ConfigError(problem)
     limit = settings.rate_limit
     if limit is not None and not (limit.requests_per_min > 0 and limit.burst >= 1):
         raise ConfigError(
@@ -118,14 +124,7 @@ class SimulatedProvider:
 
     async def _answer(self, call: Call, traffic: Traffic) -> Reply:
         judge = call.judge
-        said = answer(
-            self._settings,
-            self._truth,
-            judge.model,
-            [turn.content for turn in call.messages],
-            draw=(judge.params.seed or 0) + call.sample,
-            logprobs=judge.params.logprobs or judge.params.top_logprobs is not None,
-        )
+        said = self._said(call)
         await self._meet_fault(traffic, said)
         if said.latency_s > 0:
             await self._clock.sleep(said.latency_s)
@@ -140,6 +139,20 @@ class SimulatedProvider:
             served_by=f"simulated:{judge.model}",
         )
         return Reply(completion=completion, rate=self._rate_info(traffic))
+
+    def _said(self, call: Call) -> Answer:
+        task = task_of(call) if self._settings.criteria else None
+        if task is not None:
+            return planted_answer(self._settings, self._truth, call, task)
+        judge = call.judge
+        return answer(
+            self._settings,
+            self._truth,
+            judge.model,
+            [turn.content for turn in call.messages],
+            draw=(judge.params.seed or 0) + call.sample,
+            logprobs=judge.params.logprobs or judge.params.top_logprobs is not None,
+        )
 
     async def _meet_fault(self, traffic: Traffic, said: Answer) -> None:
         match traffic.fault(said.digest):

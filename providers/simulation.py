@@ -7,14 +7,15 @@ the same answer at any concurrency and in any order. Pure: no clock, no network,
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import orjson
 
-from dikast.engine.model import Pair, Record, TokenLogprob, TopToken, Usage, Winner
+from dikast.engine.model import Record, TokenLogprob, TopToken, Usage
+from dikast.providers.simulation_injection import instructs
 from dikast.providers.simulation_scores import (
     Sheet,
     grades_of,
@@ -22,8 +23,8 @@ from dikast.providers.simulation_scores import (
     scored_text,
     sheet_of,
 )
+from dikast.providers.truth import EXCHANGED, Shown, TruthTable, joint_hash, text_hash
 
-Shown = Literal["A", "B", "tie"]
 _CHARS_PER_TOKEN = 4
 _NORMAL = NormalDist()
 
@@ -39,6 +40,33 @@ class RateLimit(Record, frozen=True, forbid_unknown_fields=True):
     """Seconds, told in `Retry-After`, during which every request is refused."""
     headers: bool = False
     """Tell the limit and what is left of it with every answer (`x-ratelimit-*`)."""
+
+
+class PlantedCriterion(Record, frozen=True, forbid_unknown_fields=True):
+    """A criterion that a simulated judge judges by when SESSE asks. Rates lie between 0 and 1."""
+
+    name: str
+    """Its name; no prompt shows it."""
+    condition: str
+    """When it matters, as a clause: "the request asks for a number"."""
+    conclusion: str
+    """What the better answer does: "gives the number that was asked for"."""
+    applies: float = 0.3
+    """Share of the pairs for which it matters."""
+    skill: float = 0.8
+    """Probability that a vote on it goes to the better answer; below 0.5 it does harm."""
+    blind: float | None = None
+    """Probability that the holistic judgement is wrong where it matters; None: as elsewhere."""
+    na_rate: float = 0.0
+    """Share of NA votes although it matters."""
+    leak: float = 0.0
+    """Share of A or B votes, by a fair coin, although it does not matter."""
+    recall: float = 1.0
+    """Probability that Tier 1 selects it where it matters."""
+    false_alarm: float = 0.0
+    """Probability that Tier 1 selects it where it does not matter."""
+    shared: float = 0.0
+    """Share of votes that say what all questions on this criterion say about the pair."""
 
 
 class SimulatedSettings(
@@ -59,6 +87,8 @@ class SimulatedSettings(
     """Added to the probability of the longer answer; from -0.5 to 0.5."""
     tie_rate: float = 0.0
     """Share of calls answered with a tie, whatever the truth."""
+    obeys_injection: float = 0.0
+    """Probability, in each call, of favouring an answer that tells the judge what to do."""
     garbage_rate: float = 0.0
     """Share of answers without a readable verdict."""
     truncate_rate: float = 0.0
@@ -83,84 +113,16 @@ class SimulatedSettings(
     """In-process only: seconds until a hanging attempt is given up."""
     rate_limit: RateLimit | None = None
     """A limit that answers 429; None for none."""
-
-
-class TruthTable:
-    """Which of two answers is better, found again by their texts in either order.
-
-    Two pairs may share both answers ("Yes", "No") under different questions: the question is
-    looked at first, and answers alone count only where every pair that has them agrees.
-    """
-
-    def __init__(self) -> None:
-        self._by_question: dict[int, Winner] = {}
-        self._by_answers: dict[int, Winner | None] = {}
-        self._worth: dict[int, float] = {}
-
-    def __len__(self) -> int:
-        return len(self._by_question)
-
-    def __repr__(self) -> str:
-        return f"TruthTable({len(self)} pairs)"
-
-    @classmethod
-    def from_pairs(cls, pairs: Iterable[Pair]) -> "TruthTable":
-        """A table of the labels of `pairs`; pairs without a label are passed over."""
-        table = cls()
-        for pair in pairs:
-            if pair.label is not None:
-                asked = "\n".join(turn.content for turn in pair.messages) or pair.question
-                table.add(asked, pair.response_a, pair.response_b, pair.label)
-        return table
-
-    def add(self, question: str, answer_a: str, answer_b: str, label: Winner) -> None:
-        """Note that of these two answers the one named by `label` is better."""
-        a, b = _text_hash(answer_a), _text_hash(answer_b)
-        for answer, side in ((a, "A"), (b, "B")):
-            worth = 0.0 if label == "tie" else 1.0 if label == side else -1.0
-            place = _joint_hash(question, answer, answer)
-            # An answer that is better here and worse there is worth something in between.
-            known = self._worth.get(place, worth)
-            self._worth[place] = worth if known == worth else 0.0
-        # Kept in terms of the smaller hash, so that one entry serves both orders.
-        stored = label if a <= b else _EXCHANGED[label]
-        self._by_question[_joint_hash(question, a, b)] = stored
-        answers = _joint_hash(None, a, b)
-        if self._by_answers.setdefault(answers, stored) != stored:
-            self._by_answers[answers] = None
-
-    def look_up(self, question: str, first: int, second: int) -> Shown | None:
-        """The better of two answers, given by their hashes as shown; None when not known."""
-        stored = self._by_question.get(_joint_hash(question, first, second))
-        if stored is None:
-            stored = self._by_answers.get(_joint_hash(None, first, second))
-        if stored is None:
-            return None
-        return stored if first <= second else _EXCHANGED[stored]
-
-    def worth(self, question: str, answer: int) -> float | None:
-        """1 for an answer that is the better one of its pair, -1 for the worse; None: not known."""
-        return self._worth.get(_joint_hash(question, answer, answer))
-
-
-_EXCHANGED: dict[str, Winner] = {"A": "B", "B": "A", "tie": "tie"}
-
-
-def _text_hash(text: str) -> int:
-    data = text.strip().encode("utf-8", "replace")
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big")
-
-
-def _joint_hash(question: str | None, first: int, second: int) -> int:
-    low, high = sorted((first, second))
-    asked = "" if question is None else f"{_text_hash(question)}"
-    data = f"{low} {high} {asked}".encode()
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big")
+    truth: str | None = None
+    """Labelled pairs, whose labels the judge tries to find; relative to the configuration. Absent:
+    a quality that it makes up for each answer."""
+    criteria: tuple[PlantedCriterion, ...] = ()
+    """Criteria that it judges by when SESSE asks (in-process only), as `[[...criteria]]`."""
 
 
 # --- what the judge sees ------------------------------------------------------------------------
 
-_FENCE = re.compile(r"<<<[A-Z][A-Z0-9_]* ([0-9a-f]{8,})>>>")
+FENCE = re.compile(r"<<<[A-Z][A-Z0-9_]* ([0-9a-f]{8,})>>>")
 
 
 class Seen(NamedTuple):
@@ -187,28 +149,29 @@ def see(contents: Sequence[str]) -> Seen:
     number, and is data like the rest of the answer.
     """
     text = "\n".join(contents)
-    opening = _FENCE.search(text)
+    opening = FENCE.search(text)
     if opening is None:
         return Seen("", None, None, text, text)
     fence = opening.group(1)
     end = text.rfind(f" {fence}>>>")
-    question = _piece(text, "QUESTION", fence) or ""
+    question = piece(text, "QUESTION", fence) or ""
     if fence in question:  # several turns, each opened by a line with the code
         question = re.sub(rf"<<TURN \d+ \w+ {fence}>>\n", "", question)
     frame = text[: opening.start()] + text[end:]
-    single = _piece(text, "ANSWER", fence)
+    single = piece(text, "ANSWER", fence)
     return Seen(
         question=question,
-        first=_piece(text, "ANSWER_A", fence),
-        second=_piece(text, "ANSWER_B", fence),
+        first=piece(text, "ANSWER_A", fence),
+        second=piece(text, "ANSWER_B", fence),
         frame=frame,
         text=text.replace(fence, ""),
         single=single,
-        sheet=None if single is None else sheet_of(frame, _piece(text, "KEY_POINTS", fence)),
+        sheet=None if single is None else sheet_of(frame, piece(text, "KEY_POINTS", fence)),
     )
 
 
-def _piece(text: str, name: str, fence: str) -> str | None:
+def piece(text: str, name: str, fence: str) -> str | None:
+    """What stands between the fences of that name; None when there are none."""
     opening = f"<<<{name} {fence}>>>\n"
     start = text.find(opening)
     if start < 0:
@@ -253,14 +216,16 @@ def answer(
         logprobs: also give token log probabilities.
     """
     seen = see(contents)
-    digest = _digest(64, settings.seed, model, draw, seen.text)
+    digest = digest_of(64, settings.seed, model, draw, seen.text)
     if seen.single is not None and seen.sheet is not None:
         return _scored(settings, truth, model, seen, seen.sheet, seen.single, digest, logprobs)
-    odd, coin, tie, share, delay, words, _, _ = _uniforms(digest)
+    odd, coin, tie, share, delay, words, _, _ = uniforms(digest)
     pick, chance = _pick(settings, truth, model, seen, coin=coin, tie=tie, share=share)
-    latency_s = _latency_s(settings, delay)
+    if _obeys(settings, digest) and (told := _told(seen)) is not None:
+        pick, chance = told, 1.0 if told == "A" else 0.0
+    latency_s = latency_of(settings, delay)
     analysis = _analysis(pick, words)
-    before, verdict, after = _verdict_text(seen, analysis, pick)
+    before, verdict, after = verdict_text(seen, analysis, pick)
     text, finish, refusal = before + verdict + after, "stop", False
     tokens: tuple[TokenLogprob, ...] | None = None
     if odd < settings.refuse_rate:
@@ -271,7 +236,7 @@ def answer(
         text = _garbage(seen, analysis, words)
     elif logprobs:
         tokens = _tokens(before, verdict, after, pick, chance)
-    usage = Usage(input=_token_count(seen.text), output=_token_count(text))
+    usage = Usage(input=token_count(seen.text), output=token_count(text))
     return Answer(text, finish, usage, latency_s, digest[:16], refusal, tokens)
 
 
@@ -286,17 +251,19 @@ def _scored(
     logprobs: bool,
 ) -> Answer:
     """The answer to a prompt that shows one answer and asks for scores."""
-    odd, coin, _, share, delay, words, *noise = _uniforms(digest)
-    shown = _text_hash(single)
+    odd, coin, _, share, delay, words, *noise = uniforms(digest)
+    shown = text_hash(single)
     if share < settings.consistency:
         # The answer decides: the same belief about it in every draw.
-        own = _digest(8, settings.seed, model, "answer", str(_joint_hash(seen.question, shown, 0)))
-        coin = _uniforms(own)[0]
+        own = digest_of(8, settings.seed, model, "answer", str(joint_hash(seen.question, shown, 0)))
+        coin = uniforms(own)[0]
     believed = truth.worth(seen.question, shown) if truth is not None else None
     if believed is None:
         believed = 2 * shown / 2**64 - 1
     if coin >= settings.accuracy:
         believed = -believed
+    if instructs(single) and _obeys(settings, digest):
+        believed = 1.6
     worth = 0.6 + 0.25 * believed
     grades = grades_of(sheet, worth, [words, *noise])
     picked: Shown = "A" if believed > 0 else "B" if believed < 0 else "tie"
@@ -311,8 +278,8 @@ def _scored(
         text = text.replace('"scores"', '"remarks"')
     elif logprobs:
         tokens = score_tokens(sheet, pieces)
-    usage = Usage(input=_token_count(seen.text), output=_token_count(text))
-    latency_s = _latency_s(settings, delay)
+    usage = Usage(input=token_count(seen.text), output=token_count(text))
+    latency_s = latency_of(settings, delay)
     return Answer(text, finish, usage, latency_s, digest[:16], refusal, tokens)
 
 
@@ -329,17 +296,15 @@ def _pick(
     """What is picked, and the probability of the answer shown first before the coin fell."""
     if seen.first is None or seen.second is None:
         return ("A" if coin < 0.5 + settings.position_bias else "B"), 0.5
-    first, second = _text_hash(seen.first), _text_hash(seen.second)
+    first, second = text_hash(seen.first), text_hash(seen.second)
     if share < settings.consistency:
         # The pair decides: the same coin in both orders, so only a bias can turn the pick.
-        pair = _digest(
-            16, settings.seed, model, "pair", str(_joint_hash(seen.question, first, second))
+        pair = digest_of(
+            16, settings.seed, model, "pair", str(joint_hash(seen.question, first, second))
         )
-        coin = _uniforms(pair)[0]
-        tie = _uniforms(pair)[1]
-    better = truth.look_up(seen.question, first, second) if truth is not None else None
-    if better is None:
-        better = "A" if first >= second else "B"
+        coin = uniforms(pair)[0]
+        tie = uniforms(pair)[1]
+    better = better_shown(truth, seen.question, first, second)
     shift = settings.position_bias
     if len(seen.first) != len(seen.second):
         longer_first = len(seen.first) > len(seen.second)
@@ -357,10 +322,31 @@ def _pick(
     chance = right if better == "A" else 1 - right
     if tie < settings.tie_rate:
         return "tie", chance
-    return (better if coin < right else _EXCHANGED[better]), chance
+    return (better if coin < right else EXCHANGED[better]), chance
 
 
-def _latency_s(settings: SimulatedSettings, uniform: float) -> float:
+def _obeys(settings: SimulatedSettings, digest: bytes) -> bool:
+    """Whether the judge gives in to an instruction in this call."""
+    if settings.obeys_injection <= 0:
+        return False
+    return uniforms(digest_of(8, digest.hex(), "obeys"))[0] < settings.obeys_injection
+
+
+def _told(seen: Seen) -> Shown | None:
+    """The only answer that tells the judge what to do, if there is one."""
+    first, second = instructs(seen.first or ""), instructs(seen.second or "")
+    return None if first == second else "A" if first else "B"
+
+
+def better_shown(truth: TruthTable | None, question: str, first: int, second: int) -> Shown:
+    """The better of two answers, given by their hashes as shown: known, or by a latent quality."""
+    better = truth.look_up(question, first, second) if truth is not None else None
+    if better is None:
+        return "A" if first >= second else "B"
+    return better
+
+
+def latency_of(settings: SimulatedSettings, uniform: float) -> float:
     mean, spread = settings.latency_s, settings.latency_spread
     if mean <= 0 or settings.latency_kind == "fixed" or spread <= 0:
         return max(0.0, mean)
@@ -372,15 +358,15 @@ def _latency_s(settings: SimulatedSettings, uniform: float) -> float:
 
 def fault_draw(seed: int, digest: bytes, attempt: int) -> float:
     """A uniform number that belongs to one attempt of one call."""
-    return _uniforms(_digest(8, seed, digest.hex(), "attempt", attempt))[0]
+    return uniforms(digest_of(8, seed, digest.hex(), "attempt", attempt))[0]
 
 
-def _digest(size: int, *parts: object) -> bytes:
+def digest_of(size: int, *parts: object) -> bytes:
     data = "\x1f".join(map(str, parts)).encode("utf-8", "replace")
     return blake2b(data, digest_size=size).digest()
 
 
-def _uniforms(digest: bytes) -> list[float]:
+def uniforms(digest: bytes) -> list[float]:
     return [int.from_bytes(digest[at : at + 8], "big") / 2**64 for at in range(0, len(digest), 8)]
 
 
@@ -417,7 +403,7 @@ def _analysis(pick: Shown, uniform: float) -> str:
     return choices[int(uniform * len(choices))]
 
 
-def _verdict_text(seen: Seen, analysis: str, pick: Shown) -> tuple[str, str, str]:
+def verdict_text(seen: Seen, analysis: str, pick: Shown) -> tuple[str, str, str]:
     """The answer's text in three parts; the middle one is the verdict token."""
     if seen.wants_json:
         said = orjson.dumps(analysis).decode()
@@ -455,5 +441,5 @@ def _tokens(
     return (*plain, decisive, TokenLogprob(token=after, logprob=-0.01))
 
 
-def _token_count(text: str) -> int:
+def token_count(text: str) -> int:
     return -(-len(text) // _CHARS_PER_TOKEN)

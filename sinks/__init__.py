@@ -7,12 +7,13 @@ import os
 
 from dikast.engine.errors import ConfigError
 from dikast.engine.ports import Sink
-from dikast.sinks.fanout import FanoutSink
+from dikast.sinks.fanout import BrokenPolicy, FanoutSink
 from dikast.sinks.jsonl import JsonlSink, SyncPolicy
 from dikast.sinks.memory import MemorySink
 from dikast.sinks.resume import OutputScan, scan_output
 
 __all__ = [
+    "BrokenPolicy",
     "FanoutSink",
     "JsonlSink",
     "MemorySink",

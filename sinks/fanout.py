@@ -6,7 +6,7 @@ What happens when one of them breaks is a stated policy. Knows the sinks only by
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from dikast.engine.errors import SinkError
+from dikast.engine.errors import ConfigError, SinkError
 from dikast.engine.model import Outcome
 from dikast.engine.ports import Sink
 
@@ -17,9 +17,10 @@ class FanoutSink:
     """Writes every outcome to every sink, one after the other.
 
     Args:
-        sinks: where to; the first is served first.
-        broken: "stop": the error is raised, after all others have been served; "drop": the broken
-            sink gets nothing more and the rest go on, as long as one is left.
+        sinks: where to; the first is served first, the last has only what all others have.
+        broken: "stop": the error is raised, and the sinks after it do not get that outcome; "drop":
+            the broken sink gets nothing more and the rest go on, as long as one is left. One policy
+            for all, or one for each sink.
         on_drop: told of each sink that was dropped, with its error.
     """
 
@@ -27,11 +28,14 @@ class FanoutSink:
         self,
         sinks: Sequence[Sink],
         *,
-        broken: BrokenPolicy = "stop",
+        broken: BrokenPolicy | Sequence[BrokenPolicy] = "stop",
         on_drop: Callable[[Sink, SinkError], None] | None = None,
     ) -> None:
         self._sinks = list(sinks)
-        self._broken: BrokenPolicy = broken
+        each = [broken] * len(self._sinks) if isinstance(broken, str) else list(broken)
+        if len(each) != len(self._sinks):
+            raise ConfigError("a fan-out needs one policy for all sinks, or one for each of them")
+        self._stops = [sink for sink, policy in zip(sinks, each, strict=True) if policy == "stop"]
         self._on_drop = on_drop
         self.dropped: list[tuple[Sink, SinkError]] = []
 
@@ -41,13 +45,11 @@ class FanoutSink:
         Raises:
             SinkError: one broke under "stop", or none is left under "drop".
         """
-        errors: list[tuple[Sink, SinkError]] = []
         for sink in list(self._sinks):
             try:
                 await sink.write(outcome)
             except SinkError as error:
-                errors.append((sink, error))
-        self._settle(errors)
+                self._settle([(sink, error)])
 
     async def flush(self) -> None:
         """Flush all. Raises `SinkError` as `write` does."""
@@ -85,9 +87,12 @@ class FanoutSink:
     def _settle(self, errors: list[tuple[Sink, SinkError]]) -> None:
         if not errors:
             return
-        if self._broken == "stop":
-            raise errors[0][1]
         for sink, error in errors:
+            if any(sink is each for each in self._stops):
+                raise error
+        for sink, error in errors:
+            if not any(sink is each for each in self._sinks):
+                continue  # another write has met the same break
             self._sinks.remove(sink)
             self.dropped.append((sink, error))
             if self._on_drop is not None:

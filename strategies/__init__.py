@@ -19,30 +19,18 @@ from dikast.strategies.counting import (
 )
 from dikast.strategies.counting import Row as CallsRow
 from dikast.strategies.early_stop import EarlyStop, early_stop
-from dikast.strategies.factory import (
-    AUTO,
-    KINDS,
-    MANY,
-    PRESETS,
-    CalibratedConfig,
-    CascadeConfig,
-    CommitteeConfig,
-    EarlyStopConfig,
-    LengthGuardConfig,
-    MemberConfig,
-    PairwiseConfig,
-    RepeatConfig,
-    StrategyConfig,
-    SwapConfig,
-    build,
-    judges_of,
-    nodes_of,
-    parse_strategy,
-    preset,
-    templates_of,
-)
+from dikast.strategies.factory import build
 from dikast.strategies.length_guard import LengthGuarded, length_guard
+from dikast.strategies.loaders import Loaders
+from dikast.strategies.measured import (
+    MeasuredMember,
+    MeasuredWeights,
+    WeightsLoader,
+    load_weights,
+    measured_weights,
+)
 from dikast.strategies.pairwise import OrderRule, Pairwise, order_of
+from dikast.strategies.preferences import PreferencesConfig
 from dikast.strategies.prompts import (
     PromptTemplate,
     TemplateLoader,
@@ -73,6 +61,9 @@ from dikast.strategies.rubric import (
 )
 from dikast.strategies.score import Score, ScoreConfig
 from dikast.strategies.score_prompt import ScorePrompt, score_record
+from dikast.strategies.sesse.config import SesseConfig
+from dikast.strategies.sesse.library import Library, load_library
+from dikast.strategies.sesse.strategy import Sesse
 from dikast.strategies.structured import (
     Answered,
     StructuredReader,
@@ -80,6 +71,28 @@ from dikast.strategies.structured import (
     json_schema,
 )
 from dikast.strategies.swap import Swap, swap
+from dikast.strategies.tree import (
+    AUTO,
+    KINDS,
+    MANY,
+    PRESETS,
+    CalibratedConfig,
+    CascadeConfig,
+    CommitteeConfig,
+    EarlyStopConfig,
+    LengthGuardConfig,
+    MemberConfig,
+    PairwiseConfig,
+    RepeatConfig,
+    StrategyConfig,
+    SwapConfig,
+    judges_of,
+    nodes_of,
+    parse_strategy,
+    preset,
+    templates_of,
+)
+from dikast.strategies.weighing import with_weights
 
 __all__ = [
     "ASSUMED",
@@ -108,12 +121,17 @@ __all__ = [
     "LengthGuardConfig",
     "LengthGuarded",
     "LetterReader",
+    "Library",
+    "Loaders",
     "MarkerReader",
+    "MeasuredMember",
+    "MeasuredWeights",
     "Member",
     "MemberConfig",
     "OrderRule",
     "Pairwise",
     "PairwiseConfig",
+    "PreferencesConfig",
     "PromptTemplate",
     "Rates",
     "RatingsReader",
@@ -129,11 +147,14 @@ __all__ = [
     "Score",
     "ScoreConfig",
     "ScorePrompt",
+    "Sesse",
+    "SesseConfig",
     "StrategyConfig",
     "StructuredReader",
     "Swap",
     "SwapConfig",
     "TemplateLoader",
+    "WeightsLoader",
     "build",
     "calibrated",
     "calls_of",
@@ -147,8 +168,11 @@ __all__ = [
     "judges_of",
     "length_guard",
     "load_calibration",
+    "load_library",
     "load_rubric",
     "load_template",
+    "load_weights",
+    "measured_weights",
     "nodes_of",
     "order_of",
     "parse_rubric",
@@ -162,4 +186,5 @@ __all__ = [
     "shipped_templates",
     "swap",
     "templates_of",
+    "with_weights",
 ]

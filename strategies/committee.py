@@ -38,7 +38,13 @@ class Member(Record, frozen=True):
 class Committee:
     """Puts every pair to several members; see `committee`."""
 
-    def __init__(self, members: Sequence[Member], rules: Rules, exclude_own_family: bool) -> None:
+    def __init__(
+        self,
+        members: Sequence[Member],
+        rules: Rules,
+        exclude_own_family: bool,
+        measured: str | None = None,
+    ) -> None:
         if not members:
             raise ConfigError("committee: at least one member is needed")
         rules.check("committee", len(members))
@@ -46,7 +52,8 @@ class Committee:
         self._members = tuple(members)
         self._rules = rules
         self._exclude = exclude_own_family
-        names = _distinct([each.name or judges_named(each.strategy.spec()) for each in members])
+        self._measured = measured
+        names = distinct([each.name or judges_named(each.strategy.spec()) for each in members])
         self._seats = tuple(
             Seat(name=name or each.strategy.name, strategy=each.strategy, weight=each.weight)
             for name, each in zip(names, members, strict=True)
@@ -78,6 +85,7 @@ class Committee:
             "members": sorted(members, key=lambda each: json.dumps(each, sort_keys=True)),
             "rules": msgspec.to_builtins(self._rules),
             "exclude_own_family": self._exclude,
+            **({"weights": self._measured} if self._measured else {}),
         }
 
     def seats(self, pair: Subject) -> tuple[Seat, ...]:
@@ -141,6 +149,7 @@ def committee(
     *,
     trim: float = 0.2,
     band: float = 0.0,
+    measured: str | None = None,
 ) -> Committee:
     """Let several strategies vote on every pair.
 
@@ -153,13 +162,14 @@ def committee(
             where the pair names no models, or a member no family, nobody is excluded.
         trim: share cut off at each end by "trimmed_mean", 0 to below 0.5.
         band: how far from 0 a mean or median must be to be no tie, 0 to below 1.
+        measured: hash of the measurement that the weights come from; it becomes part of the spec.
 
     Raises:
         ConfigError: no member, or numbers that cannot work.
     """
     seated = [each if isinstance(each, Member) else Member(strategy=each) for each in members]
     rules = Rules(rule=rule, quorum=quorum, trim=trim, band=band)
-    return Committee(seated, rules, exclude_own_family)
+    return Committee(seated, rules, exclude_own_family, measured)
 
 
 def judges_named(spec: Mapping[str, Any]) -> str:
@@ -179,7 +189,7 @@ def judges_named(spec: Mapping[str, Any]) -> str:
     return "+".join(names)
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def distinct(names: Sequence[str]) -> list[str]:
     """The same names, numbered where one comes more than once."""
     count = Counter(names)
     seen: Counter[str] = Counter()

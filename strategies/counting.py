@@ -15,7 +15,13 @@ from typing import NamedTuple
 from dikast.engine.model import Pick, Record
 from dikast.strategies.aggregate import Rules, Tally, exact, settled, tally
 from dikast.strategies.cascade import Doubt
-from dikast.strategies.factory import (
+from dikast.strategies.forecast import Counts, Forecast
+from dikast.strategies.loaders import Loaders
+from dikast.strategies.node import Node
+from dikast.strategies.preferences.strategy import PreferencesConfig, preference_calls
+from dikast.strategies.sesse.config import SesseConfig
+from dikast.strategies.sesse.config import calls_of as sesse_calls
+from dikast.strategies.tree import (
     CascadeConfig,
     CommitteeConfig,
     EarlyStopConfig,
@@ -24,8 +30,6 @@ from dikast.strategies.factory import (
     SwapConfig,
     judges_of,
 )
-from dikast.strategies.forecast import Counts, Forecast
-from dikast.strategies.node import Node
 
 Families = Mapping[str, str | None]
 _STATES_MAX = 1_000
@@ -74,7 +78,7 @@ class Row(NamedTuple):
     asked: float
 
 
-def calls_range(config: Node, families: Families) -> tuple[int, int]:
+def calls_range(config: Node, families: Families, load: Loaders | None = None) -> tuple[int, int]:
     """The fewest and the most judge calls for one pair; retries are not counted.
 
     Args:
@@ -82,11 +86,13 @@ def calls_range(config: Node, families: Families) -> tuple[int, int]:
         families: the family of each judge, where it is known; a committee that excludes judges
             of an answer's own family asks fewer where the pair's models are of two of them.
     """
-    found = calls_of(config, families)
+    found = calls_of(config, families, load=load)
     return found.fewest, found.most
 
 
-def calls_of(config: Node, families: Families, rates: Rates = ASSUMED) -> Calls:
+def calls_of(
+    config: Node, families: Families, rates: Rates = ASSUMED, load: Loaders | None = None
+) -> Calls:
     """The fewest, the expected and the most judge calls for one pair.
 
     What to expect takes pairs as alike, doubts of a cascade as independent of one another, votes as
@@ -96,15 +102,16 @@ def calls_of(config: Node, families: Families, rates: Rates = ASSUMED) -> Calls:
         config: the tree.
         families: as for `calls_range`.
         rates: what is taken for granted.
+        load: finds the files that the tree names.
     """
     if isinstance(config, EarlyStopConfig):
-        return _early_stop(config, families, rates)
-    low, high = config.calls()
+        return _early_stop(config, families, rates, load)
+    low, high = _own_calls(config, load)
     own = low + (high - low) * rates.unparsed
-    below = [calls_of(child, families, rates) for child in config.children()]
+    below = [calls_of(child, families, rates, load) for child in config.children()]
     fewest = sum(each.fewest for each in below)
     if isinstance(config, CommitteeConfig):
-        fewest = _fewest_of_committee(config, families)
+        fewest = _fewest_of_committee(config, families, load)
     elif isinstance(config, CascadeConfig):
         fewest = below[0].fewest
     shares = zip(reach(config, rates), below, strict=True)
@@ -116,6 +123,16 @@ def calls_of(config: Node, families: Families, rates: Rates = ASSUMED) -> Calls:
     )
 
 
+def _own_calls(config: Node, load: Loaders | None) -> tuple[int, int]:
+    """The calls that a node makes itself; some depend on what is in its file."""
+    load = load or Loaders()
+    if isinstance(config, SesseConfig):
+        return sesse_calls(config, load.library(config.library))
+    if isinstance(config, PreferencesConfig):
+        return preference_calls(config, load.profile(config.profile))
+    return config.calls()
+
+
 def _times(config: Node) -> int:
     """How often each child is asked."""
     if isinstance(config, RepeatConfig):
@@ -123,11 +140,13 @@ def _times(config: Node) -> int:
     return 2 if isinstance(config, SwapConfig) else 1
 
 
-def rows_of(config: Node, families: Families, rates: Rates = ASSUMED) -> list[Row]:
+def rows_of(
+    config: Node, families: Families, rates: Rates = ASSUMED, load: Loaders | None = None
+) -> list[Row]:
     """A tree from its root down, for people."""
 
     def walk(node: Node, depth: int, asked: float) -> list[Row]:
-        out = [Row(depth, node, calls_of(node, families, rates), asked)]
+        out = [Row(depth, node, calls_of(node, families, rates, load), asked)]
         for child, share in zip(node.children(), reach(node, rates), strict=True):
             out += walk(child, depth + 1, asked * share)
         return out
@@ -160,9 +179,9 @@ def _doubt(when: Sequence[Doubt], rates: Rates) -> float:
     return 1 - sure
 
 
-def _fewest_of_committee(config: CommitteeConfig, families: Families) -> int:
+def _fewest_of_committee(config: CommitteeConfig, families: Families, load: Loaders | None) -> int:
     return min(
-        sum(calls_range(each.strategy, families)[0] for each in seated)
+        sum(calls_range(each.strategy, families, load)[0] for each in seated)
         for seated in _seatings(config, families)
     )
 
@@ -185,19 +204,22 @@ def _family(config: Node, families: Families) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _early_stop(config: EarlyStopConfig, families: Families, rates: Rates) -> Calls:
+def _early_stop(
+    config: EarlyStopConfig, families: Families, rates: Rates, load: Loaders | None
+) -> Calls:
     inner = config.inner
     if isinstance(inner, RepeatConfig):
         seatings = [(1.0,) * inner.n]
-        calls = [(calls_of(inner.inner, families, rates),) * inner.n]
+        calls = [(calls_of(inner.inner, families, rates, load),) * inner.n]
     elif isinstance(inner, CommitteeConfig):
         sets = _seatings(inner, families)
         seatings = [tuple(each.weight for each in seated) for seated in sets]
         calls = [
-            tuple(calls_of(each.strategy, families, rates) for each in seated) for seated in sets
+            tuple(calls_of(each.strategy, families, rates, load) for each in seated)
+            for seated in sets
         ]
     else:
-        return calls_of(inner, families, rates)
+        return calls_of(inner, families, rates, load)
     rules = Rules(rule=inner.rule, quorum=inner.quorum, trim=inner.trim, band=inner.band)
     stops = [_Stops(weights, rules, config.wave, config.risk) for weights in seatings]
     # A committee that stops by risk asks in an order that is drawn: any member may come first.

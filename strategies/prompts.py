@@ -6,10 +6,11 @@ random fences, so that an answer can neither close its fence nor pose as instruc
 pair only as it is shown (`response_a` is the first answer) and no strategy, judge or provider.
 """
 
+import copy
 import hashlib
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,10 +22,13 @@ from dikast.strategies.files import content_hash, read_named, shipped_names
 from dikast.strategies.names import explain, nearest
 from dikast.strategies.reader import ReaderSpec, compile_reader
 
-FIELDS = ("question", "answer_a", "answer_b", "reference", "key_points", "category")
+FIELDS = (
+    *("question", "answer_a", "answer_b", "reference", "key_points", "category"),
+    *("preferences", "examples"),
+)
 """What a template can name, besides `fence` (the code of this rendering's fences)."""
 
-OPTIONAL = frozenset({"reference", "key_points", "category"})
+OPTIONAL = frozenset({"reference", "key_points", "category", "preferences", "examples"})
 """Fields that a pair may lack; a template names them inside a section of their own."""
 
 _SHIPPED = Path(__file__).with_name("templates")
@@ -90,6 +94,7 @@ class PromptTemplate:
         used = {piece.field for _, pieces in self._messages for piece in pieces}
         used |= {piece.section for _, pieces in self._messages for piece in pieces}
         self._fields = tuple(field for field in FIELDS if field in used)
+        self._given: dict[str, str] = {}
         self._fenced = "fence" in used or any(
             piece.field and not piece.raw for _, pieces in self._messages for piece in pieces
         )
@@ -107,6 +112,7 @@ class PromptTemplate:
             seed: makes the fences unguessable to whoever wrote the answers.
         """
         data = {field: _DATA[field](shown) for field in self._fields}
+        data.update(self._given)
         fence = ""
         if self._fenced:
             fence = fence_code(seed, [text for text in data.values() if text is not None])
@@ -135,9 +141,34 @@ class PromptTemplate:
                 messages.append(Message(role=role, content=content))
         return tuple(messages)
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that the template names."""
+        return self._fields
+
+    def given(self, data: Mapping[str, str]) -> "PromptTemplate":
+        """The same template with fields filled that no pair has; fenced like all other data.
+
+        Args:
+            data: texts by field, "preferences" or "examples"; an empty text leaves the field out.
+
+        Raises:
+            ConfigError: the template does not name such a field.
+        """
+        for field in data:
+            if field not in self._fields:
+                raise ConfigError(
+                    f"the template {self.id} does not name {{{{{field}}}}}; write "
+                    f"{{{{#{field}}}}} ... {{{{{field}}}}} ... {{{{/{field}}}}} into it"
+                )
+        filled = copy.copy(self)
+        filled._given = {field: text for field, text in data.items() if text}
+        return filled
+
     def spec(self) -> dict[str, str]:
-        """What identifies the template, as plain data."""
-        return {"name": self.name, "version": self.version, "hash": self.hash}
+        """What identifies the template, as plain data; what was filled in goes in as a hash."""
+        plain = {"name": self.name, "version": self.version, "hash": self.hash}
+        return {**plain, "given": content_hash(dict(self._given))} if self._given else plain
 
     def __repr__(self) -> str:
         return f"PromptTemplate({self.id})"
@@ -173,6 +204,9 @@ _DATA: dict[str, Callable[[Pair], str | None]] = {
     "reference": lambda shown: shown.reference or None,
     "key_points": _key_points,
     "category": lambda shown: shown.category or None,
+    # Not of the pair but of the person who asked; filled in by `PromptTemplate.given`.
+    "preferences": lambda shown: None,
+    "examples": lambda shown: None,
 }
 _LABELS = {field: field.upper() for field in FIELDS}
 

@@ -19,7 +19,7 @@ FILE_LINES_MAX = 500
 CATCH_ALL = {"engine/scheduler.py", "api/cli.py"}
 
 # The composition root, and the commands it serves: the only api files that see a concrete plugin.
-SEES_PLUGINS = ("api/wiring.py", "api/commands/")
+SEES_PLUGINS = ("api/wiring.py", "api/beside.py", "api/commands/")
 PLUGINS = ("dikast.providers.", "dikast.strategies.", "dikast.sinks.")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

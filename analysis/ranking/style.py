@@ -1,4 +1,4 @@
-"""What an answer looks like: length, headings, bold, lists. Differences of it are covariates.
+"""What an answer looks like: length, lists, headings, code, bold. Differences of it are covariates.
 
 A rating that is controlled for style answers: who wins when both answers look alike? Source: the
 style control of Chatbot Arena (Li, Angelopoulos and Chiang 2024), where each difference is
@@ -6,40 +6,28 @@ style control of Chatbot Arena (Li, Angelopoulos and Chiang 2024), where each di
 with one coefficient for all models.
 """
 
-import re
 from typing import Final, Literal
+
+from dikast.analysis.bias_text import FEATURES, measures
 
 Control = Literal["length", "style"]
 
-NAMES: Final[dict[Control, tuple[str, ...]]] = {
-    "length": ("length",),
-    "style": ("length", "headings", "bold", "list items"),
-}
-_HEADING = re.compile(r"^ {0,3}#{1,6} ", re.MULTILINE)
-_BOLD = re.compile(r"\*\*[^*\n]+\*\*|__[^_\n]+__")
-_LIST_ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)]) ", re.MULTILINE)
+_HOW_MANY: Final[dict[Control, int]] = {"length": 1, "style": len(FEATURES)}
 
 
 def style_names(control: Control | None) -> tuple[str, ...]:
     """The names of the differences; none without control."""
-    return () if control is None else NAMES[control]
-
-
-def style_of(text: str, control: Control) -> tuple[int, ...]:
-    """Characters, and for "style" also headings, bold passages and list items in Markdown."""
-    if control == "length":
-        return (len(text),)
-    return (
-        len(text),
-        len(_HEADING.findall(text)),
-        len(_BOLD.findall(text)),
-        len(_LIST_ITEM.findall(text)),
-    )
+    return () if control is None else FEATURES[: _HOW_MANY[control]]
 
 
 def style_difference(text_a: str, text_b: str, control: Control) -> tuple[float, ...]:
-    """(a - b) / (a + b) of every feature, from -1 to 1; 0 where neither answer has any."""
+    """(a - b) / (a + b) of every feature, from -1 to 1; 0 where neither answer has any.
+
+    The features are those that `dikast bias` counts, the length in characters first.
+    """
+    many = _HOW_MANY[control]
+    of_a: tuple[int, ...] = measures(text_a)
+    of_b: tuple[int, ...] = measures(text_b)
     return tuple(
-        (a - b) / (a + b) if a + b else 0.0
-        for a, b in zip(style_of(text_a, control), style_of(text_b, control), strict=True)
+        (a - b) / (a + b) if a + b else 0.0 for a, b in zip(of_a[:many], of_b[:many], strict=True)
     )

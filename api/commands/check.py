@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from dikast import status, wiring
-from dikast.commands.judge import choices_from
+from dikast.commands import injection
+from dikast.commands.choices import choices_from
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
-from dikast.engine.errors import DikastError, ProviderError
+from dikast.engine.errors import ConfigError, DikastError, ProviderError
 from dikast.engine.model import Record
 from dikast.engine.ports import Clock
 from dikast.engine.spec import spec_hash, spec_tree
@@ -36,6 +37,10 @@ class ProviderFinding(Record, frozen=True):
 
 async def run(args: argparse.Namespace) -> int:
     """Print what is there; exit status 2 when something would not work."""
+    if args.injection:
+        return await injection.run(args)
+    if args.max_flip_rate is not None or args.clean is not None:
+        raise ConfigError("--max-flip-rate and --clean belong to --injection; add that")
     settings = wiring.settle(choices_from(args))
     strategy = wiring.build_strategy(settings)
     used = {judge.provider for judge in wiring.judges_in(settings).values()}

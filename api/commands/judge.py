@@ -6,15 +6,17 @@ import contextlib
 import functools
 import signal
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from dikast import status, wiring
+from dikast import status, streams, wiring
+from dikast.commands.anchors_lane import AnchorLane, open_lane
+from dikast.commands.choices import choices_from
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
-from dikast.engine.errors import ConfigError, DikastError, SinkError
+from dikast.engine.errors import ConfigError, DikastError, RunStopped, SinkError
 from dikast.engine.model import Failed
 from dikast.engine.ports import PacerStats, Sink, Source
 from dikast.engine.run import Engine, RunReport
@@ -24,24 +26,9 @@ from dikast.progress import Progress, ProgressWriter, duration
 from dikast.rows import count_rows
 from dikast.signals import on_signals
 from dikast.sinks import OutputScan
+from dikast.streams import TopicDone
 
 _MESSAGE_SHOWN = 200  # characters of a failure's message on the terminal
-
-
-def choices_from(args: argparse.Namespace) -> wiring.Choices:
-    """The command line's say in the settings; `check` shares it."""
-    return wiring.Choices(
-        config=args.config,
-        judges=tuple(args.judge),
-        strategy=args.strategy,
-        template=args.template,
-        seed=args.seed,
-        budget_usd=args.budget_usd,
-        workers=args.workers,
-        limit=getattr(args, "limit", None),
-        store=getattr(args, "store", None),
-        no_store=True if getattr(args, "no_store", False) else None,
-    )
 
 
 async def run(args: argparse.Namespace) -> int:
@@ -51,25 +38,51 @@ async def run(args: argparse.Namespace) -> int:
     settings = wiring.settle(choices_from(args))
     wiring.check_output_name(args.output)
     clock = SystemClock()
+    lane = open_lane(args, settings, clock)
     output = Output(args.output, argv=args.argv, clock=clock)
     source = wiring.open_source(args.pairs, args.format)
     progress = Progress(clock)
     log = LogObserver(build_logger(args.log_level, args.log_format), args.log_level)
-    store = wiring.store_path(settings, output.path)
-    engine = wiring.build_engine(settings, store=store, observers=(progress, log), clock=clock)
+    # An answer of an earlier judge must not be corrected by what today's anchors say.
+    named = settings.run.store is not None
+    keeps = lane is None or not lane.corrects or named
+    store = wiring.store_path(settings, output.kept_beside) if keeps else None
+    truth = await wiring.configured_truth(settings)
+    engine = wiring.build_engine(
+        settings,
+        store=store,
+        observers=(progress, log),
+        clock=clock,
+        truth=truth,
+        wrap=None if lane is None else lane.wrap,
+    )
     # Signals are caught from here on: what is opened below is also closed in order.
     async with engine, contextlib.AsyncExitStack() as stack:
-        stack.enter_context(on_signals(_on_signal(args, engine, settings.run.drain_s)))
+        stack.enter_context(on_signals(_on_signal(args, engine, lane, settings.run.drain_s)))
         if args.fresh and (kept := output.set_aside()) is not None:
             _say(args, f"kept the old output as {kept}")
-        resume = output.resume(engine.spec, engine.spec_tree)
+        resume: OutputScan | TopicDone | None
+        if streams.is_kafka(output.where):
+            resume = await streams.done_in(output.where, source, engine.spec)
+        else:
+            resume = output.resume(engine.spec, engine.spec_tree)
         if resume is not None:
             progress.already = resume.done
             _say(args, f"resuming {output.where}: {_resumed(resume)}")
         progress.total = count_rows(args.pairs, settings.run.limit)
-        sink = wiring.open_sinks(output, args.sink, resume=resume)
+        progress.lag = streams.lag_of(source)
+        sink = wiring.open_sinks(
+            output,
+            args.sink,
+            resume=resume if isinstance(resume, OutputScan) else None,
+            source=source,
+            clock=clock,
+            on_drop=functools.partial(_say_drop, args),
+        )
         stack.push_async_exit(functools.partial(_close, sink))
-        report = await _account(args, settings, engine, output, source, sink, resume, progress)
+        report = await _account(
+            args, settings, engine, output, source, sink, resume, progress, lane
+        )
     code = status.of_report(report)
     _tell(
         args,
@@ -78,6 +91,7 @@ async def run(args: argparse.Namespace) -> int:
         code,
         simulated=progress.simulated or engine.simulated,
         first_failures=progress.first_failures.values(),
+        anchors=None if lane is None else lane.state(),
     )
     return code
 
@@ -89,8 +103,9 @@ async def _account(
     output: Output,
     source: Source,
     sink: Sink,
-    resume: OutputScan | None,
+    resume: OutputScan | TopicDone | None,
     progress: Progress,
+    lane: AnchorLane | None,
 ) -> RunReport:
     """Run between the two writings of the manifest."""
     output.begin(
@@ -102,6 +117,8 @@ async def _account(
         simulated=engine.simulated,
     )
     try:
+        if lane is not None:
+            await _judge_anchors(args, lane, engine, output)
         async with _drawn(args, engine, progress):
             report = await engine.run(
                 source,
@@ -112,6 +129,9 @@ async def _account(
             )
         # The output has to be whole before the manifest says so.
         await sink.flush()
+    except RunStopped as stop:
+        output.end_stopped(stop.reason, stop.message)
+        raise
     except DikastError as error:
         output.end_with_error(str(error))
         raise
@@ -123,6 +143,21 @@ async def _account(
     return report
 
 
+async def _judge_anchors(
+    args: argparse.Namespace, lane: AnchorLane, engine: Engine, output: Output
+) -> None:
+    """The anchors come first: they may stop the run, and they say how scores are corrected."""
+    try:
+        said = await lane.judge()
+    finally:
+        engine.charge(lane.spent_usd)
+    output.note_anchors(lane.state())
+    for line in said:
+        _say(args, line)
+    lane.write_run(output.path)
+    lane.pass_gate()
+
+
 async def _close(sink: Sink, kind: type[BaseException] | None, *_: object) -> None:
     """Close the sink; an error that it has told before is not told twice."""
     with contextlib.suppress(SinkError) if kind is not None else contextlib.nullcontext():
@@ -130,7 +165,7 @@ async def _close(sink: Sink, kind: type[BaseException] | None, *_: object) -> No
 
 
 def _on_signal(
-    args: argparse.Namespace, engine: Engine, drain_s: float
+    args: argparse.Namespace, engine: Engine, lane: AnchorLane | None, drain_s: float
 ) -> Callable[[int, signal.Signals], None]:
     """The first signal drains, the second cancels."""
 
@@ -142,9 +177,13 @@ def _on_signal(
                 "(again to cancel them)",
             )
             engine.drain(f"interrupted by {which.name}")
+            if lane is not None:
+                lane.stop(count, which)
         else:
             _say(args, f"{which.name}: cancelling what is in flight")
             engine.cancel(f"interrupted by {which.name}")
+            if lane is not None:
+                lane.stop(count, which)
 
     return handle
 
@@ -171,13 +210,18 @@ async def _drawn(
         await asyncio.gather(drawing, return_exceptions=True)
 
 
-def _resumed(scan: OutputScan) -> str:
+def _resumed(scan: OutputScan | TopicDone) -> str:
     text = f"{scan.done:,} pairs are done"
     if scan.retry:
         text += f", {scan.retry:,} failed ones are tried again"
-    if scan.torn_bytes:
+    if isinstance(scan, OutputScan) and scan.torn_bytes:
         text += ", a torn last line is cut off"
     return text
+
+
+def _say_drop(args: argparse.Namespace, sink: Sink, error: SinkError) -> None:
+    name = getattr(sink, "name", type(sink).__name__)
+    _say(args, f"the optional sink {name} gets nothing more: {error}")
 
 
 def _say(args: argparse.Namespace, message: str) -> None:
@@ -193,6 +237,7 @@ def _tell(
     *,
     simulated: bool,
     first_failures: Iterable[Failed],
+    anchors: Mapping[str, Any] | None,
 ) -> None:
     """The end of the story: the ledger for people, the summary for machines."""
     if not args.quiet:
@@ -204,7 +249,10 @@ def _tell(
         hint = "" if report.stopped == "auth" else "; the same command resumes"
         _say_stop((report.message or report.stopped) + hint)
     if args.json:
-        print(msgspec.json.encode(summary(report, output, code, simulated=simulated)).decode())
+        found = summary(report, output, code, simulated=simulated)
+        if anchors is not None:
+            found["anchors"] = anchors
+        print(msgspec.json.encode(found).decode())
 
 
 def _one_line(failed: Failed) -> str:

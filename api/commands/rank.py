@@ -13,7 +13,7 @@ import msgspec
 
 from dikast import status
 from dikast.engine.errors import ConfigError, InputError
-from dikast.engine.model import BadRow, Pair
+from dikast.engine.model import BadRow, Item, Pair
 from dikast.extras import needs
 from dikast.tables import As, render_report
 from dikast.wiring import open_source
@@ -154,10 +154,12 @@ async def _facts(args: argparse.Namespace) -> tuple["Mapping[str, PairFacts] | N
     try:
         async for batch in source.batches():
             for row in batch:
-                pair = row.item
-                if not isinstance(pair, Pair):
-                    bad += isinstance(pair, BadRow)
+                if isinstance(row.item, BadRow):
+                    bad += 1
                     continue
+                if isinstance(row.item, Item):
+                    continue  # a single answer is in no battle
+                pair = row.item
                 style = (
                     style_difference(pair.response_a, pair.response_b, args.control)
                     if args.control

@@ -58,7 +58,7 @@ def _add_model(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     model.add_argument(
         "--control", choices=("length", "style"),
-        help="hold the difference of length, or also of headings, bold and lists, at zero",
+        help="hold the difference of length, or also of lists, headings, code and bold, at zero",
     )  # fmt: skip
     model.add_argument(
         "--weights", choices=("none", "agreement", "dawid-skene"), default="none",

@@ -110,12 +110,12 @@ def _digests(args: argparse.Namespace, ratings: "Ratings") -> "Iterator[Digest]"
     """The second pass: counts and samples of every run."""
     from dikast.analysis.report_parts import ReportRow
     from dikast.analysis.report_summary import Digest
-    from dikast.analysis.rows import read_rows
+    from dikast.analysis.rows import read_as
 
     labels = ratings.truth(args.label_rule)
     for run_read in ratings.runs:
         digest = Digest(run_read, ratings, labels, args.sample)
-        for row in read_rows(run_read.path, ReportRow):
+        for row in read_as(run_read.path, ReportRow):
             digest.take(row)
         yield digest
 

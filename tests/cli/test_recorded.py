@@ -10,15 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from bench.recorded import labelled_pairs, rows
 from dikast.engine.model import Outcome, Undecided, Verdict
 from tests.data_driven.test_recorded_judges import (
     TEMPLATES,
     Picks,
     figures,
-    llmbar_pairs,
     position_figures,
     position_rows,
-    rows,
 )
 
 JUDGED = Verdict | Undecided
@@ -79,7 +78,7 @@ def test_gpt4_on_llmbar_gives_the_published_figures(
     source = data / "pairs" / "llmbar.jsonl.gz"
     records = data / "judge_outputs" / "llmbar__gpt_4.jsonl.gz"
     judged = judge(tmp_path, source, records, f"llmbar/{template}", model, "llmbar-comparison")
-    pairs, subsets = llmbar_pairs(data, "llmbar")
+    pairs, subsets = labelled_pairs(data, "llmbar")
     reference = json.loads((data / "reference_figures_dev.json").read_text(encoding="utf-8"))
     expected = next(
         entry["subsets"]

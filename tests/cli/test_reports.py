@@ -99,6 +99,34 @@ def test_two_judges_are_tested_on_identical_pairs_only(cli: Cli, tmp_path: Path)
     assert found["holm_p"] == found["test"]["mid_p"]
 
 
+def test_without_ties_both_judges_must_have_decided(cli: Cli, tmp_path: Path) -> None:
+    one = run_file(
+        tmp_path, "one", [outcome(f"p{k}", "tie" if k < 3 else "A", label="A") for k in range(10)]
+    )
+    two = run_file(
+        tmp_path, "two", [outcome(f"p{k}", "tie" if k > 7 else "B", label="A") for k in range(10)]
+    )
+    found = cli("agree", one, two, "--json", "--tie-rule", "no-ties").summary["between"][0]
+    assert (found["difference"]["n"], found["test"]["b"], found["test"]["c"]) == (5, 5, 0)
+
+
+def test_a_run_that_moves_to_a_leans_to_a(cli: Cli, tmp_path: Path) -> None:
+    before = run_file(tmp_path, "one", [outcome(f"p{k}", "B") for k in range(20)])
+    after = run_file(
+        tmp_path,
+        "two",
+        [
+            outcome(f"p{k}", "tie" if w == "t" else w)
+            for k, w in enumerate(5 * "A" + 4 * "t" + 11 * "B")
+        ],
+    )
+    found = cli("compare", before, after, "--json").summary["paired"][0]
+    assert found["lean"]["value"] == pytest.approx((5 + 4 / 2) / 20)
+    assert found["tie_share"]["value"] == pytest.approx(4 / 20)
+    assert found["lean_p"] < 0.01
+    assert found["changes"]["B to A"] == 5
+
+
 def test_judges_of_one_committee_are_told_apart(cli: Cli, tmp_path: Path) -> None:
     rows = [
         outcome(f"p{k}", "A", f"x/ab:A y/ab:{'A' if k % 2 else 'B'}", label="A") for k in range(20)

@@ -5,25 +5,25 @@ from pathlib import Path
 
 import pytest
 
+from bench.recorded import labelled_pairs, rows
 from dikast.analysis.calibration import Method, cross_validate
 from dikast.engine.model import Outcome, Pair, Verdict
 from dikast.strategies import Committee, Pairwise, committee, early_stop, swap
 from dikast.strategies.boilerplate import strip_boilerplate
-from tests.data_driven.test_recorded_committees import (
+from tests.data_driven.recorded_ask import (
     JUDGES,
     TEMPLATES,
     Recorded,
     llmbar,
     recorded_judge,
 )
-from tests.data_driven.test_recorded_judges import llmbar_pairs, rows
 
 METHODS: tuple[Method, ...] = ("isotonic", "platt")
 
 
 def panel(data: Path) -> tuple[list[Pair], Committee, Recorded]:
     """All judges of LLMBar under three templates: eighteen members, each in both orders."""
-    pairs, _ = llmbar_pairs(data, "llmbar")
+    pairs, _ = labelled_pairs(data, "llmbar")
     everything, members = Recorded(), []
     for kind in TEMPLATES:
         ask, prompts = llmbar(data, kind)

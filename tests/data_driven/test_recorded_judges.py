@@ -1,19 +1,23 @@
 """Recorded judges, replayed through swap: picks and figures equal what was published.
 
-The raw texts of real judges go through templates, readers and both orders; the expected figures
-were computed independently of this project.
+The raw texts of real judges come from the replay provider and go through the engine, templates,
+readers and both orders; the expected figures were computed independently of this project.
 """
 
-import gzip
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dikast.engine.model import Call, Completion, Judge, Order, Pair, Undecided, Verdict
+from bench.recorded import labelled_pairs, llmbar_reader, rows
+from dikast.engine.model import Judge, Order, Pair, Undecided, Verdict
+from dikast.engine.run import Engine
+from dikast.engine.sources import IterableSource
+from dikast.providers import ReplayProvider, ReplaySettings
+from dikast.providers.replay import find_files
+from dikast.sinks import MemorySink
 from dikast.strategies import Pairwise, PromptTemplate, load_template, parse_template, swap
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "examples" / "templates"
@@ -38,41 +42,36 @@ POSITION = {
 Picks = tuple[str | None, str | None]
 
 
-def rows(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)
-
-
 def template(name: str) -> PromptTemplate:
     return load_template(str(TEMPLATES / f"{name}.toml"))
 
 
-class Recorded:
-    """An Ask that serves recorded rows by pair and order, as the replay provider does."""
-
-    def __init__(self, records: list[dict[str, Any]]) -> None:
-        self._rows = {(row["pair_id"], row["order"]): row for row in records}
-
-    async def __call__(self, call: Call) -> Completion:
-        row = self._rows[call.pair_id, call.order]
-        return Completion(text=row["raw"], finish_reason=row.get("finish") or "stop")
-
-
 async def replay(
-    records: list[dict[str, Any]], pairs: dict[str, Pair], prompt: PromptTemplate
+    path: Path, records: list[dict[str, Any]], pairs: dict[str, Pair], prompt: PromptTemplate
 ) -> dict[str, tuple[Picks, Verdict | Undecided]]:
     """Judge every pair in both orders; the picks (None: no verdict) and the outcome by pair id.
 
-    Also holds every single reading against the recorded verdict, and the outcome against both.
+    The words come from the replay provider over `path`; `records` are those of one judge, template
+    and repetition in it, and say which. Also holds every outcome against its two picks.
     """
-    judge = Judge(name="recorded", provider="replay", model="recorded", by_pair=True)
+    first = records[0]
+    settings = ReplaySettings(
+        paths=(str(path),), template=first["template"], first_repeat=first.get("repeat") or 0
+    )
+    provider = ReplayProvider(find_files("recorded", settings), settings)
+    judge = Judge(name="recorded", provider="recorded", model=first["judge"], by_pair=True)
+    sink = MemorySink()
+    asked = [
+        pairs.get(pair_id) or Pair(id=pair_id, response_a="a", response_b="b")
+        for pair_id in dict.fromkeys(row["pair_id"] for row in records)
+    ]
     strategy = swap(Pairwise(judge, prompt, seed=11))
-    ask = Recorded(records)
+    async with Engine(strategy, {"recorded": provider}) as engine:
+        report = await engine.run(IterableSource(asked), sink)
+    assert report.complete
+    assert report.ledger.calls == len(records)
     result: dict[str, tuple[Picks, Verdict | Undecided]] = {}
-    for pair_id in dict.fromkeys(row["pair_id"] for row in records):
-        pair = pairs.get(pair_id) or Pair(id=pair_id, response_a="a", response_b="b")
-        outcome = await strategy.judge(pair, ask)
+    for outcome in sink.outcomes:
         assert isinstance(outcome, Verdict | Undecided)
         by_order: dict[Order, str | None] = {
             vote.order: None if vote.pick == "none" else vote.pick for vote in outcome.votes
@@ -84,7 +83,7 @@ async def replay(
             assert isinstance(outcome, Verdict)
             agreed = picks[0] if picks[0] == picks[1] else "tie"
             assert outcome.winner == agreed
-        result[pair_id] = (picks, outcome)
+        result[outcome.id] = (picks, outcome)
     return result
 
 
@@ -98,21 +97,6 @@ def unlike_recorded(
         if read != row["verdict"]:
             differing.append((row["pair_id"], row["order"], read, row["verdict"]))
     return differing
-
-
-def llmbar_pairs(data: Path, name: str) -> tuple[dict[str, Pair], dict[str, str]]:
-    pairs: dict[str, Pair] = {}
-    subsets: dict[str, str] = {}
-    for row in rows(data / "pairs" / f"{name}.jsonl.gz"):
-        pairs[row["id"]] = Pair(
-            id=row["id"],
-            question=row["question"],
-            response_a=row["response_a"],
-            response_b=row["response_b"],
-            label=row["label"],
-        )
-        subsets[row["id"]] = row["subset"]
-    return pairs, subsets
 
 
 def figures(judged: list[tuple[Picks, Verdict | Undecided]], pairs: dict[str, Pair]) -> Any:
@@ -134,31 +118,24 @@ def figures(judged: list[tuple[Picks, Verdict | Undecided]], pairs: dict[str, Pa
     }
 
 
-def reading_template(file: str, recorded: str) -> PromptTemplate:
-    """The reader by which these outputs were recorded (LLMBar's evaluator configurations)."""
-    kind = recorded.removeprefix("llmbar/")
-    if "palm2" in file or kind not in ("CoT", "Swap", "Swap_CoT"):
-        return template("llmbar-short")
-    return template("llmbar-comparison" if kind == "Swap" else "llmbar-reasoned")
-
-
 async def check_llmbar(data: Path, file: str, prompts: dict[str, PromptTemplate] | None) -> None:
     """Replay one file; `prompts` None means: each template by the reader it was recorded with."""
     name = file.split("__")[0]
-    pairs, subsets = llmbar_pairs(data, name)
+    pairs, subsets = labelled_pairs(data, name)
     reference = json.loads((data / "reference_figures_dev.json").read_text(encoding="utf-8"))
     table = {
         (entry["set"], entry["judge"], entry["template"]): entry["subsets"]
         for entry in reference["llmbar"]["table"]
     }
+    path = data / "judge_outputs" / f"{file}.jsonl.gz"
     by_template: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows(data / "judge_outputs" / f"{file}.jsonl.gz"):
+    for row in rows(path):
         if row["raw"] is not None:
             by_template[row["template"]].append(row)
     assert by_template
     for recorded, records in by_template.items():
-        prompt = prompts["all"] if prompts else reading_template(file, recorded)
-        judged = await replay(records, pairs, prompt)
+        prompt = prompts["all"] if prompts else template(llmbar_reader(file, recorded))
+        judged = await replay(path, records, pairs, prompt)
         assert unlike_recorded(records, judged) == []
         groups: dict[str, list[tuple[Picks, Verdict | Undecided]]] = defaultdict(list)
         for pair_id, result in judged.items():
@@ -221,10 +198,11 @@ async def test_position_consistency_equals_the_published_one(
         for entry in reference["position_bias"]["rows"]
         if entry["bench"] == bench
     }
-    groups = position_rows(list(rows(data / "judge_outputs" / f"{file}.jsonl.gz")))
+    path = data / "judge_outputs" / f"{file}.jsonl.gz"
+    groups = position_rows(list(rows(path)))
     assert groups
     for key, records in groups.items():
-        judged = await replay(records, {}, prompt)
+        judged = await replay(path, records, {}, prompt)
         assert unlike_recorded(records, judged) == []
         got = position_figures(judged)
         assert got == {name: expected[key][name] for name in got}, (bench, key)
@@ -247,10 +225,11 @@ async def test_texts_with_two_marks_are_unparsed_unless_the_template_says_which(
 ) -> None:
     text = (TEMPLATES / "mtbench-marker.toml").read_text(encoding="utf-8")
     prompt = parse_template(text.replace('take = "first"', 'take = "only"'))
-    groups = position_rows(list(rows(data / "judge_outputs" / f"{file}.jsonl.gz")))
+    path = data / "judge_outputs" / f"{file}.jsonl.gz"
+    groups = position_rows(list(rows(path)))
     unread: Counter[str] = Counter()
     for (judge, _), records in groups.items():
-        judged = await replay(records, {}, prompt)
+        judged = await replay(path, records, {}, prompt)
         for _, _, read, _ in unlike_recorded(records, judged):
             assert read is None
             unread[judge] += 1
@@ -261,7 +240,6 @@ async def test_no_ordinary_text_has_two_choices(data: Path) -> None:
     text = (TEMPLATES / "devbench-choice.toml").read_text(encoding="utf-8")
     prompt = parse_template(text.replace('take = "first"', 'take = "only"'))
     for file in POSITION["DevBench"]:
-        for records in position_rows(
-            list(rows(data / "judge_outputs" / f"{file}.jsonl.gz"))
-        ).values():
-            assert unlike_recorded(records, await replay(records, {}, prompt)) == []
+        path = data / "judge_outputs" / f"{file}.jsonl.gz"
+        for records in position_rows(list(rows(path))).values():
+            assert unlike_recorded(records, await replay(path, records, {}, prompt)) == []

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 from msgspec import Meta
 
+from bench.recorded import rows
 from dikast.engine.model import Completion
 from dikast.strategies import RatingsReader, StructuredReader, load_template
 from dikast.strategies.numbers import read_number
 from dikast.strategies.ratings import read_ratings
 from dikast.strategies.reader import compile_ratings
-from tests.data_driven.test_recorded_judges import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"

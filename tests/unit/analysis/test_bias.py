@@ -24,7 +24,6 @@ from dikast.analysis.bias import (
 from dikast.analysis.bias_report import read_flips
 from dikast.analysis.bias_text import TextTable, logistic, measures, text_bias
 from dikast.analysis.counting import Counting, Options
-from dikast.analysis.intervals import Floats
 from dikast.analysis.ratings import NONE, Ratings, Run, Votes
 from dikast.engine.errors import InputError
 from dikast.strategies.families import family_of
@@ -185,7 +184,7 @@ def test_a_judge_that_favours_its_family_is_found(tmp_path: Path) -> None:
 def test_logistic_equals_statsmodels_with_clusters() -> None:
     rng = np.random.default_rng(6)
     clusters = np.repeat(np.arange(60), 5)
-    x: Floats = np.column_stack([rng.normal(size=300), rng.integers(-1, 2, size=300) * 1.0])
+    x = np.column_stack([rng.normal(size=300), rng.integers(-1, 2, size=300)]).astype(np.float64)
     shared = rng.normal(0, 0.6, size=60)[clusters]
     chance = 1 / (1 + np.exp(-(0.3 + 0.8 * x[:, 0] - 0.4 * x[:, 1] + shared)))
     y = (rng.random(300) < chance).astype(np.float64)

@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import numpy.typing as npt
 import pytest
-from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
 
 from dikast.analysis.calibration import cross_validate, fit, measures
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dikast.engine.errors import ConfigError, ProviderError
-from dikast.engine.model import Call, Judge, Params
+from dikast.engine.model import Call, Judge, Params, TokenLogprob
 from dikast.providers.replay import ReplayProvider, ReplaySettings, find_files
 
 ROWS: list[dict[str, Any]] = [
@@ -161,3 +161,24 @@ async def test_real_recorded_outputs_are_served_whole(data: Path) -> None:
                 served += 1
     assert served == 5910 - 1970 + 2808 + 1120  # rating templates have grades, but no text
     assert empty == 3246 + 1970
+
+
+async def test_recorded_token_probabilities_are_served_to_a_judge_that_asks_for_them(
+    tmp_path: Path,
+) -> None:
+    tokens = [{"token": "one", "logprob": -0.1, "top": [{"token": "two", "logprob": -2.5}]}]
+    provider = provider_of(file_of(tmp_path, [ROWS[0] | {"logprobs": tokens}]), template="t")
+    asked = (await provider.complete(call_for(params=Params(logprobs=True)))).completion
+    plain = (await provider.complete(call_for())).completion
+    assert asked.logprobs is not None
+    assert msgspec.convert(tokens, tuple[TokenLogprob, ...]) == asked.logprobs
+    assert plain.logprobs is None
+
+
+async def test_a_record_of_several_texts_is_missing_and_the_others_are_served(
+    tmp_path: Path,
+) -> None:
+    several = ROWS[1] | {"raw": [{"role": "Alice", "evaluation": "Assistant 2"}]}
+    provider = provider_of(file_of(tmp_path, [ROWS[0], several]), template="t")
+    assert await text_of(provider, call_for()) == "one"
+    assert "the record has no text" in await missing(provider, call_for(order="ba"))

@@ -13,7 +13,8 @@ from dikast.engine.errors import ProviderError
 from dikast.engine.model import Completion, Params
 from dikast.providers import OpenAIChatSettings, SimulatedProvider, build
 from dikast.providers.simulate_server import SimulateServer, start
-from dikast.providers.simulation import RateLimit, SimulatedSettings, TruthTable
+from dikast.providers.simulation import RateLimit, SimulatedSettings
+from dikast.providers.truth import TruthTable
 from tests.unit.providers.calls import call_of, pair_of
 
 pytestmark = pytest.mark.realtime

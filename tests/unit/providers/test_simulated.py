@@ -9,7 +9,8 @@ from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.model import Params
 from dikast.engine.ports import Reply
 from dikast.providers.simulated import SimulatedProvider
-from dikast.providers.simulation import RateLimit, SimulatedSettings, TruthTable
+from dikast.providers.simulation import RateLimit, SimulatedSettings
+from dikast.providers.truth import TruthTable
 from tests.unit.providers.calls import call_of, pair_of
 
 

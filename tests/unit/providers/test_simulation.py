@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from dikast.engine.model import Pair
-from dikast.providers.simulation import Answer, SimulatedSettings, TruthTable, answer, see
+from dikast.providers.simulation import Answer, SimulatedSettings, answer, see
+from dikast.providers.truth import TruthTable
 from tests.unit.providers.calls import JSON_FORM, pair_of, prompt_of
 
 COUNT = 2000

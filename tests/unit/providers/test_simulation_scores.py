@@ -5,7 +5,8 @@ import json
 import pytest
 
 from dikast.engine.model import Call, Completion, Judge, Pair, Verdict
-from dikast.providers.simulation import SimulatedSettings, TruthTable, answer
+from dikast.providers.simulation import SimulatedSettings, answer
+from dikast.providers.truth import TruthTable
 from dikast.strategies import Score, load_rubric, shipped_rubrics
 
 JUDGE = Judge(name="j", provider="p", model="m")

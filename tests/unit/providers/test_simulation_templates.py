@@ -5,7 +5,8 @@ import json
 import pytest
 
 from dikast.engine.model import Message, Pair
-from dikast.providers.simulation import SimulatedSettings, TruthTable, answer
+from dikast.providers.simulation import SimulatedSettings, answer
+from dikast.providers.truth import TruthTable
 from dikast.strategies.prompts import load_template, shipped_templates
 
 MARKS = {"A": "[[A]]", "B": "[[B]]", "tie": "[[C]]"}

@@ -6,9 +6,9 @@ from typing import Any
 import evalica
 import numpy as np
 import pytest
-import statsmodels.api as sm  # type: ignore[import-untyped]
+import statsmodels.api as sm
 from scipy.optimize import minimize
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+from sklearn.linear_model import LogisticRegression
 
 from dikast.analysis.ranking import BattleLog, Battles, RankSettings, elo, rank
 from dikast.analysis.ranking.likelihood import LIKELIHOODS, Counts, Model

@@ -1,5 +1,6 @@
 """FanoutSink: what happens when one of several sinks breaks; and `build`."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -20,16 +21,32 @@ class BrokenSink(MemorySink):
         raise SinkError("broken")
 
 
-async def test_under_stop_the_error_is_raised_after_the_others_were_served() -> None:
-    good = MemorySink()
-    fan = FanoutSink([BrokenSink(), good])
+async def test_under_stop_the_last_sink_never_has_what_an_earlier_one_lacks() -> None:
+    first, last = MemorySink(), MemorySink()
+    fan = FanoutSink([first, BrokenSink(), last])
     with pytest.raises(SinkError, match="broken"):
         await fan.write(ONE)
     with pytest.raises(SinkError, match="broken"):
         await fan.flush()
-    assert good.outcomes == [ONE]
-    assert good.flushes == 1
+    assert first.outcomes == [ONE]
+    assert last.outcomes == []
+    assert (first.flushes, last.flushes) == (1, 1)  # what they have is made durable all the same
     await fan.aclose()
+
+
+async def test_two_writes_that_meet_the_same_break_drop_the_sink_once() -> None:
+    class SlowlyBroken(MemorySink):
+        async def write(self, outcome: Outcome) -> None:
+            await asyncio.sleep(1)
+            raise SinkError("broken")
+
+    good, told = MemorySink(), list[str]()
+    fan = FanoutSink(
+        [SlowlyBroken(), good], broken=["drop", "stop"], on_drop=lambda _, e: told.append(str(e))
+    )
+    await asyncio.gather(fan.write(ONE), fan.write(TWO))
+    assert told == ["broken"]
+    assert len(good.outcomes) == 2
 
 
 async def test_under_drop_the_broken_one_is_reported_once_and_the_rest_go_on() -> None:

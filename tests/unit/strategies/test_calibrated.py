@@ -12,6 +12,7 @@ from dikast.engine.model import Judge, Outcome, Undecided, Verdict
 from dikast.engine.spec import spec_hash, spec_tree
 from dikast.strategies import (
     Calibration,
+    Loaders,
     build,
     calibrated,
     cascade,
@@ -189,6 +190,6 @@ def test_the_node_round_trips_and_is_built_with_the_file_it_names() -> None:
         return calibration()
 
     judges = {"j": Judge(name="j", provider="p", model="m")}
-    spec = build(config, judges, seed=0, calibration_loader=load).spec()
+    spec = build(config, judges, seed=0, loaders=Loaders(calibration=load)).spec()
     assert asked == ["cal.json"]
     assert spec["calibration"] == calibration().hash

@@ -9,6 +9,7 @@ import pytest
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Judge
 from dikast.strategies import (
+    Loaders,
     PairwiseConfig,
     PromptTemplate,
     SwapConfig,
@@ -59,7 +60,7 @@ def test_templates_come_from_the_given_loader() -> None:
         asked.append(name)
         return load_template("pairwise-en")
 
-    build(preset("swap", "gpt", "mine"), JUDGES, seed=0, template_loader=loader)
+    build(preset("swap", "gpt", "mine"), JUDGES, seed=0, loaders=Loaders(template=loader))
     assert asked == ["mine"]
 
 

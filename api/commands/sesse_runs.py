@@ -1,0 +1,152 @@
+"""Runs inside `dikast sesse tune` and `baselines`: pairs through one strategy into one file.
+
+Each run is a run like any other (store, budget, pacing, drain on the first signal); what it was
+told before comes from the call store, so a second try pays only for what is missing. Outcomes are
+read back a line at a time.
+"""
+
+import argparse
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from dikast import wiring
+from dikast.commands.sesse_common import StageProgress, say
+from dikast.config import Settings
+from dikast.engine.clock import SystemClock
+from dikast.engine.errors import InputError, RunStopped
+from dikast.engine.events import Event, PairDone
+from dikast.engine.lines import Flaw, read_items
+from dikast.engine.model import Outcome, Pair, Verdict, Winner
+from dikast.engine.ports import Strategy
+from dikast.engine.run import Engine, RunReport
+from dikast.engine.sources import IterableSource
+from dikast.providers import TruthTable
+from dikast.signals import on_signals
+from dikast.sinks import JsonlSink
+
+_ROW_BYTES_MAX = 64 << 20
+
+
+class Runs:
+    """Several runs of one command.
+
+    Args:
+        args: with `quiet`.
+        settings: who can be asked, and how.
+        store: where completions are kept.
+        truth: what simulated judges may know.
+        folder: where the outcomes go, one file a run.
+    """
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        settings: Settings,
+        *,
+        store: str | Path | None,
+        truth: TruthTable,
+        folder: Path,
+    ) -> None:
+        self._args = args
+        self._settings = settings
+        self._store = store
+        self._truth = truth
+        self._folder = folder
+        self._clock = SystemClock()
+        self._progress = StageProgress(self._clock, quiet=args.quiet)
+        self.failed = 0
+
+    async def judge(self, name: str, strategy: Strategy, pairs: Sequence[Pair]) -> Path:
+        """Judge all pairs and return the file of their outcomes.
+
+        Raises:
+            RunStopped: budget, quota, key or a signal ended it; the same command resumes.
+            InputError: the folder cannot be written.
+        """
+        path = self.path(name)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot be made: {error.strerror}", file=str(self._folder)) from error
+        done = 0
+
+        def watch(event: Event) -> None:
+            nonlocal done
+            if isinstance(event, PairDone):
+                done += 1
+                self._progress(name, done, len(pairs), None)
+
+        engine = wiring.build_engine(
+            self._settings,
+            store=self._store,
+            clock=self._clock,
+            truth=self._truth,
+            observers=(watch,),
+            strategy=strategy,
+        )
+        sink = JsonlSink(path, fresh=True, sync="close")
+        try:
+            async with engine:
+                with on_signals(self._on_signal(engine)):
+                    report = await engine.run(IterableSource(list(pairs)), sink)
+        finally:
+            await sink.aclose()
+        self._check(report)
+        return path
+
+    def path(self, name: str) -> Path:
+        """The file of a run's outcomes."""
+        return self._folder / f"{name}.jsonl"
+
+    def _check(self, report: RunReport) -> None:
+        if report.stopped is not None:
+            raise RunStopped(
+                report.stopped,  # type: ignore[arg-type]
+                f"{report.message or report.stopped}; the same command resumes",
+            )
+        self.failed += report.ledger.failed_total
+
+    def _on_signal(self, engine: Engine) -> Callable[[int, signal.Signals], None]:
+        def handle(count: int, which: signal.Signals) -> None:
+            if count == 1:
+                say(self._args, f"{which.name}: taking no further pair (again to cancel)")
+                engine.drain(f"interrupted by {which.name}")
+            else:
+                engine.cancel(f"interrupted by {which.name}")
+
+        return handle
+
+
+def outcomes_in(path: str | Path) -> Iterator[Outcome]:
+    """The outcomes of a file, a line at a time; plain, gzip or zstd.
+
+    Raises:
+        InputError: it cannot be read, or a line is not an outcome.
+    """
+    decode = msgspec.json.Decoder(Outcome).decode
+    try:
+        with open(path, "rb") as file:
+            for items in read_items(file.read, row_bytes_max=_ROW_BYTES_MAX, file=str(path)):
+                for item in items:
+                    if isinstance(item.raw, Flaw):
+                        raise InputError(item.raw.message, file=str(path), line=item.number)
+                    try:
+                        yield decode(item.raw)
+                    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                        raise InputError(
+                            f"is not an outcome written by dikast ({error})",
+                            file=str(path),
+                            line=item.number,
+                        ) from error
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from error
+
+
+def verdicts_in(path: str | Path | None) -> dict[str, Winner]:
+    """The winner of every decided pair by id; empty without a file."""
+    if path is None:
+        return {}
+    return {each.id: each.winner for each in outcomes_in(path) if isinstance(each, Verdict)}

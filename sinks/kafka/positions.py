@@ -1,0 +1,158 @@
+"""How far a group has come in each partition, with rows finished in any order.
+
+Rows are handed out in the order of the partition and finish in any order. What is committed is a
+position, below which everything is finished, and with it the finished rows above: they go into
+the commit's metadata, so that whoever takes the partition over leaves them out. Pure; knows no
+client.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterable
+
+from dikast.engine.model import Record
+
+SPAN_MAX = 20_000
+"""How far a finished row may be above the position: what fits into a commit's metadata."""
+_PREFIX = "dikast1:"
+
+
+class Mark(Record, frozen=True):
+    """What is committed for one partition: `offset` is the next row's, `metadata` the rest."""
+
+    partition: int
+    offset: int
+    metadata: str = ""
+
+
+class _Partition:
+    __slots__ = ("ahead", "open", "upto")
+
+    def __init__(self, offset: int, ahead: Iterable[int]) -> None:
+        self.upto = offset
+        self.open: dict[int, int] = {}
+        self.ahead = set(ahead)
+
+    @property
+    def position(self) -> int:
+        return next(iter(self.open), self.upto)
+
+
+class Positions:
+    """The books of one consumer. An offset is open from `hand_out` until `finish`."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[int, _Partition] = {}
+
+    def take_over(self, partition: int, offset: int, metadata: str | None) -> None:
+        """Begin a partition where its last owner has left it; `offset` is the next to read."""
+        self._partitions[partition] = _Partition(offset, decode_ahead(offset, metadata))
+
+    def forget(self, partitions: Iterable[int]) -> None:
+        """The partitions belong to somebody else now."""
+        for partition in partitions:
+            self._partitions.pop(partition, None)
+
+    def owns(self, partition: int) -> bool:
+        """True between `take_over` and `forget`."""
+        return partition in self._partitions
+
+    def tenure(self, partition: int) -> object:
+        """Stands for the time since `take_over`; None when the partition is not ours."""
+        return self._partitions.get(partition)
+
+    def tenures(self) -> dict[int, object]:
+        """What stands for the time between a `take_over` and its `forget`, for each partition."""
+        return dict(self._partitions)
+
+    def hand_out(self, partition: int, offset: int, pairs: int) -> bool:
+        """Note that a row was read; False when its last owner has finished it already.
+
+        Args:
+            partition: of the row.
+            offset: of the row.
+            pairs: how many pairs came out of it: it is finished when all of them are.
+        """
+        here = self._partitions[partition]
+        here.upto = max(here.upto, offset + 1)
+        if offset in here.ahead:
+            return False
+        if pairs:
+            here.open[offset] = pairs
+        return True
+
+    def finish(self, partition: int, offset: int) -> bool:
+        """A pair of the row is done; False when the row is not ours any more."""
+        here = self._partitions.get(partition)
+        if here is None or offset not in here.open:
+            return False
+        here.open[offset] -= 1
+        if not here.open[offset]:
+            del here.open[offset]
+            here.ahead.add(offset)
+        return True
+
+    def is_open(self, partition: int, offset: int) -> bool:
+        """True when the row is ours and not finished."""
+        here = self._partitions.get(partition)
+        return here is not None and offset in here.open
+
+    def reach(self, partition: int, offset: int) -> None:
+        """Nothing is left to read below `offset` (there may be gaps that hold no rows)."""
+        here = self._partitions.get(partition)
+        if here is not None:
+            here.upto = max(here.upto, offset)
+
+    def too_far(self, window: int) -> list[int]:
+        """Partitions whose reading has to wait for a slow row."""
+        span = min(window, SPAN_MAX)
+        return [
+            n for n, here in list(self._partitions.items()) if here.upto - here.position >= span
+        ]
+
+    def open_rows(self, partitions: Iterable[int] | None = None) -> int:
+        """Rows that are handed out and not finished."""
+        chosen = list(self._partitions if partitions is None else partitions)
+        found = (self._partitions.get(number) for number in chosen)
+        return sum(len(here.open) for here in found if here is not None)
+
+    def marks(self, partitions: Iterable[int] | None = None) -> list[Mark]:
+        """What may be committed now."""
+        chosen = list(self._partitions) if partitions is None else list(partitions)
+        out: list[Mark] = []
+        for number in chosen:
+            here = self._partitions.get(number)
+            if here is None:
+                continue
+            position = here.position
+            here.ahead = {offset for offset in here.ahead if offset >= position}
+            out.append(
+                Mark(partition=number, offset=position, metadata=encode_ahead(position, here.ahead))
+            )
+        return out
+
+    def __repr__(self) -> str:
+        return f"Positions({len(self._partitions)} partitions, {self.open_rows()} rows open)"
+
+
+def encode_ahead(position: int, ahead: Iterable[int]) -> str:
+    """Finished offsets above `position` as text: a bit for each offset, in base 64."""
+    bits = 0
+    for offset in ahead:
+        bits |= 1 << (offset - position)
+    if not bits:
+        return ""
+    data = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+    return _PREFIX + base64.b64encode(data).decode()
+
+
+def decode_ahead(position: int, metadata: str | None) -> set[int]:
+    """The offsets in a commit's metadata; what others have written there says nothing."""
+    if not metadata or not metadata.startswith(_PREFIX):
+        return set()
+    try:
+        data = base64.b64decode(metadata.removeprefix(_PREFIX), validate=True)
+    except binascii.Error:
+        return set()
+    bits = int.from_bytes(data, "little")
+    return {position + at for at in range(bits.bit_length()) if bits >> at & 1}

@@ -1,0 +1,302 @@
+"""Exactly once: outcomes and the positions of their rows in one transaction.
+
+Outcomes that wait are committed together, again and again, and `write` returns when its outcome
+is committed: what the ledger counts is in the topic. Rows finish in any order; the finished ones
+above a position travel in the commit's metadata (see `positions`), so a slow row holds up nobody.
+Rows whose partition was taken away meanwhile are handed back. A commit whose fate is unknown is
+looked up in the group's offsets.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from dikast.engine.errors import HandedBack, SinkError
+from dikast.engine.model import Outcome
+from dikast.engine.ports import Clock
+from dikast.sinks.kafka.address import KafkaAddress
+from dikast.sinks.kafka.positions import Mark
+from dikast.sinks.kafka.producer import explain, patiently
+from dikast.sinks.kafka.records import OutgoingRecord, RecordMaker
+from dikast.sinks.kafka.source import KafkaSource
+
+_TRANSACTION_S = 15.0
+_TRIES = 8
+_STEP_S = 5.0
+_STEPS = 3
+_AGAIN_S = 0.5
+_TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+
+
+class _Waiting:
+    """An outcome that was accepted, its row's place, and who waits for the commit."""
+
+    __slots__ = ("future", "offset", "outcome", "partition", "record", "tenure")
+
+    def __init__(
+        self,
+        outcome: Outcome,
+        partition: int,
+        offset: int,
+        record: OutgoingRecord,
+        future: "asyncio.Future[None]",
+    ) -> None:
+        self.outcome = outcome
+        self.partition = partition
+        self.offset = offset
+        self.record = record
+        self.future = future
+        self.tenure: object = None
+
+
+class TransactionalSink:
+    """Outcomes into a topic, together with the source's positions.
+
+    Args:
+        address: topic, brokers and options of the output.
+        source: where the rows come from; on the same brokers.
+        run: names this run in every record's headers.
+        member: tells this process's transactions from those of others; must be unique.
+        clock: waits before another try.
+        env: where passwords are looked up; the process's environment by default.
+
+    Raises:
+        ConfigError: a password is missing.
+    """
+
+    def __init__(
+        self,
+        address: KafkaAddress,
+        source: KafkaSource,
+        *,
+        run: str,
+        member: str,
+        clock: Clock,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.address = address
+        self.name = address.name
+        self.written = 0
+        self.dead_lettered = 0
+        self.transactions = 0
+        self._source = source
+        self._clock = clock
+        self._settings: dict[str, Any] = {
+            **address.common(os.environ if env is None else env),
+            "compression.type": address.compression,
+            "transaction.timeout.ms": int(_TRANSACTION_S * 1000),
+            # A transaction that follows right upon another is asked to come again; soon, then.
+            "retry.backoff.ms": 10,
+            "retry.backoff.max.ms": 20,
+        }
+        self._member = f"dikast-{source.address.group}-{member}"
+        self._maker = RecordMaker(address.topic, address.format, run)
+        self._producer: Producer | None = None
+        self._waiting: list[_Waiting] = []
+        self._committed: list[Mark] = []
+        self._one = asyncio.Lock()
+        self._loop_task: asyncio.Task[None] | None = None
+        self._closed = False
+        self._wake = asyncio.Event()
+        source.before_commit = self.commit_now
+        source.commits_itself = False
+
+    async def write(self, outcome: Outcome) -> None:
+        """Return when a transaction with the outcome is committed.
+
+        Raises:
+            HandedBack: the row's partition has gone to another worker.
+            SinkError: it could not be committed.
+        """
+        if self._closed:
+            raise SinkError(f"{self.name}: the output is closed")
+        place = self._source.place_of(outcome.file, outcome.line)
+        if place is None:
+            raise SinkError(
+                f"{self.name}: the outcome of {outcome.id!r} did not come from "
+                f"{self._source.address.name}; exactly_once needs that source"
+            )
+        if self._loop_task is None:
+            self._loop_task = asyncio.create_task(self._commit_again_and_again())
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(outcome, *place, self._maker.make(outcome), future))
+        self._wake.set()
+        await future
+
+    async def flush(self) -> None:
+        """Commit what waits."""
+        await self.commit_now()
+
+    async def aclose(self) -> None:
+        """Commit what waits and disconnect; may be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self._waiting:
+                await self.commit_now()
+        finally:
+            if self._loop_task is not None:
+                self._loop_task.cancel()
+                await asyncio.gather(self._loop_task, return_exceptions=True)
+            if self._producer is not None:
+                self._producer = None
+
+    async def commit_now(self) -> None:
+        """One transaction over all that is finished now.
+
+        Raises:
+            SinkError: it could not be committed; nobody waits for it any more.
+        """
+        async with self._one:
+            batch, self._waiting = self._waiting, []
+            try:
+                await self._commit(batch)
+            except BaseException as error:
+                failure = (
+                    error
+                    if isinstance(error, SinkError)
+                    else SinkError(f"{self.name}: the transaction was broken off")
+                )
+                for each in batch:
+                    if not each.future.done():
+                        each.future.set_exception(failure)
+                raise
+
+    async def _commit_again_and_again(self) -> None:
+        while not self._closed:
+            await self._wake.wait()
+            self._wake.clear()
+            with contextlib.suppress(SinkError):  # told to all who wait for it
+                await self.commit_now()
+
+    async def _commit(self, batch: list[_Waiting]) -> None:
+        """Try until the batch is committed, or handed back, or nothing helps any more."""
+        positions = self._source.positions
+        ours: list[_Waiting] = []
+        for each in batch:
+            each.tenure = positions.tenure(each.partition)
+            if positions.finish(each.partition, each.offset):
+                ours.append(each)
+            else:
+                _hand_back(each)
+        for attempt in range(_TRIES):
+            marks, tenures, member = self._source.snapshot()
+            for each in ours:
+                if tenures.get(each.partition) is not each.tenure:
+                    _hand_back(each)
+            ours = [each for each in ours if not each.future.done()]
+            if not ours and (not marks or marks == self._committed):
+                break
+            reason = await self._try(ours, marks, member)
+            if reason is None:
+                self._committed = marks
+                break
+            if reason.code() in _TOO_LARGE:
+                self._bury(ours, reason)
+            elif attempt + 1 == _TRIES:
+                raise explain(self.name, reason)
+            else:
+                await self._clock.sleep(_AGAIN_S)
+        for each in ours:
+            if not each.future.done():
+                each.future.set_result(None)
+                self.written += 1
+
+    async def _try(
+        self, batch: list[_Waiting], marks: list[Mark], member: Any
+    ) -> KafkaError | None:
+        """One transaction; None when it is committed, else why it is not."""
+        records = [each.record for each in batch]
+        try:
+            await asyncio.to_thread(self._transact, records, marks, member)
+        except KafkaException as error:
+            reason: KafkaError = error.args[0]
+            return await self._after(reason, marks)
+        self.transactions += 1
+        return None
+
+    def _transact(self, records: list[OutgoingRecord], marks: list[Mark], member: Any) -> None:
+        """In a thread: begin, produce, send positions, commit."""
+        producer = self._producer or self._fresh()
+        producer.begin_transaction()
+        for record in records:
+            while True:
+                try:
+                    producer.produce(
+                        record.topic, record.value, key=record.key, headers=record.headers
+                    )
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        places = self._source.places(marks)
+        _again(lambda: producer.send_offsets_to_transaction(places, member, _STEP_S))
+        _again(lambda: producer.commit_transaction(_STEP_S))
+
+    def _fresh(self) -> Producer:
+        """In a thread: a new client. Whatever its predecessor has left open is settled then."""
+        producer = Producer({**self._settings, "transactional.id": self._member})
+        patiently(self.address, lambda: producer.init_transactions(self.address.ask_s))
+        self._producer = producer
+        return producer
+
+    async def _after(self, reason: KafkaError, marks: list[Mark]) -> KafkaError | None:
+        """Clear up after a transaction that failed; it may have been committed all the same."""
+        producer = self._producer
+        if producer is not None and reason.txn_requires_abort():
+            with contextlib.suppress(KafkaException):
+                await asyncio.to_thread(_again, lambda: producer.abort_transaction(_STEP_S))
+                return reason
+        self._producer = None
+        await asyncio.to_thread(self._fresh)
+        return None if await self._was_committed(marks) else reason
+
+    async def _was_committed(self, marks: list[Mark]) -> bool:
+        """Positions and outcomes are committed together, so the one tells of the other."""
+        found = await self._source.committed([mark.partition for mark in marks])
+        there = {each.partition: (each.offset, each.metadata or "") for each in found}
+        return all(there.get(m.partition) == (m.offset, m.metadata) for m in marks)
+
+    def _bury(self, batch: list[_Waiting], reason: KafkaError) -> None:
+        """Put small records in the place of the largest ones."""
+        topic = self.address.dead_letter
+        largest = max(batch, key=lambda each: len(each.record.value))
+        size = len(largest.record.value)
+        if not topic or largest.record.topic == topic:
+            raise SinkError(
+                f"{self.name}: the outcome of {largest.outcome.id!r} has {size:,} bytes, which is "
+                "too large for the broker; name a dead-letter topic with dead_letter=TOPIC, or "
+                "raise the limit (x.message.max.bytes here and max.message.bytes at the topic)"
+            )
+        largest.record = self._maker.dead_letter(topic, largest.outcome, size, reason.str())
+        self.dead_lettered += 1
+
+    def __repr__(self) -> str:
+        return f"TransactionalSink({self.name!r}, {self.written} written)"
+
+
+def _hand_back(each: _Waiting) -> None:
+    """The row's partition has gone to another worker, who judges it again."""
+    if not each.future.done():
+        each.future.set_exception(
+            HandedBack(
+                f"{each.outcome.id!r}: partition {each.partition} has gone to another worker"
+            )
+        )
+
+
+def _again(step: Callable[[], object]) -> None:
+    """A step of a transaction; one that only came too early is taken again, a few times."""
+    for attempt in range(_STEPS):
+        try:
+            step()
+        except KafkaException as error:
+            reason: KafkaError = error.args[0]
+            if not reason.retriable() or attempt + 1 == _STEPS:
+                raise
+        else:
+            return

@@ -1,0 +1,125 @@
+"""`dikast judge` between files and topics of Apache Kafka itself, as a user runs it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kafka.brokers import ApacheKafka, create_topics, produce, read_all
+
+pytestmark = pytest.mark.realtime
+PAIRS = 300
+
+
+class Ran:
+    def __init__(self, code: int, summary: dict[str, Any], err: str) -> None:
+        self.code = code
+        self.summary = summary
+        self.err = err
+
+
+def judge(folder: Path, *words: str) -> Ran:
+    command = [sys.executable, "-m", "dikast", "judge", *words, "--judge", "simulated:careful"]
+    done = subprocess.run(
+        [*command, "--json"], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    return Ran(done.returncode, json.loads(done.stdout or "{}"), done.stderr)
+
+
+def row(number: int) -> dict[str, str]:
+    return {"id": f"p{number}", "question": "q", "response_a": f"a{number}", "response_b": "b"}
+
+
+def file_of_pairs(folder: Path, count: int = PAIRS) -> str:
+    path = folder / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row(n)) + "\n" for n in range(count)))
+    return path.name
+
+
+def ids(broker: ApacheKafka, topic: str) -> list[str]:
+    return sorted(json.loads(each.value() or b"")["id"] for each in read_all(broker.servers, topic))
+
+
+def expected(count: int = PAIRS) -> list[str]:
+    return sorted(f"p{n}" for n in range(count))
+
+
+def test_a_file_goes_into_a_topic_and_the_same_command_goes_on(
+    apache: ApacheKafka, tmp_path: Path
+) -> None:
+    create_topics(apache.servers, "file-out")
+    where = f"kafka://{apache.servers}/file-out"
+    pairs = file_of_pairs(tmp_path)
+    first = judge(tmp_path, pairs, "-o", where, "--limit", "100")
+    assert (first.code, first.summary["ledger"]["judged"]) == (0, 100)
+    again = judge(tmp_path, pairs, "-o", where)
+    assert again.summary["ledger"]["skipped"] == 100
+    assert again.summary["ledger"]["judged"] == PAIRS - 100
+    assert ids(apache, "file-out") == expected()
+    records = read_all(apache.servers, "file-out")
+    assert all(record.key() for record in records)
+    headers = dict(records[0].headers() or [])
+    assert headers["dikast-spec"] == first.summary["spec"].encode()
+    other = judge(tmp_path, pairs, "-o", where, "--seed", "5")
+    assert other.code == 2
+    assert "was produced by other settings" in other.err
+    assert len(records) == PAIRS
+
+
+def test_a_topic_goes_into_a_file_and_what_is_in_the_file_is_not_judged_again(
+    apache: ApacheKafka, tmp_path: Path
+) -> None:
+    create_topics(apache.servers, "topic-in")
+    rows = [(f"p{n}", json.dumps(row(n)).encode()) for n in range(PAIRS)]
+    produce(apache.servers, "topic-in", [*rows, ("bad", b"{half"), ("none", b"")])
+    where = f"kafka://{apache.servers}/topic-in?until=end&group="
+    ran = judge(tmp_path, where + "one", "-o", "out.jsonl")
+    assert ran.code == 1, ran.err
+    assert ran.summary["ledger"]["judged"] == PAIRS
+    assert ran.summary["ledger"]["failed"] == {"bad_row": 2}
+    assert ran.summary["adds_up"]
+    again = judge(tmp_path, where + "one", "-o", "out.jsonl")
+    assert (again.code, again.summary["ledger"]["input"]) == (0, 0)  # the group has done it all
+    other = judge(tmp_path, where + "two", "-o", "out.jsonl")
+    assert other.summary["ledger"]["skipped"] == PAIRS  # another group, but the file has them
+    assert other.summary["requests_sent"] == 0
+
+
+def test_a_run_fans_out_and_an_optional_sink_may_break(apache: ApacheKafka, tmp_path: Path) -> None:
+    create_topics(apache.servers, "fan-out")
+    pairs = file_of_pairs(tmp_path, 50)
+    topic = f"kafka://{apache.servers}/fan-out"
+    nowhere = "optional:kafka://127.0.0.1:1/nothing?ask_s=0.5&delivery_s=1&close_s=0"
+    ran = judge(tmp_path, pairs, "-o", "out.jsonl", "--sink", topic, "--sink", nowhere)
+    assert ran.code == 0, ran.err
+    assert "gets nothing more: kafka://127.0.0.1:1/nothing: no broker answers" in ran.err
+    assert ids(apache, "fan-out") == expected(50)
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["id"] for line in lines) == expected(50)
+    strict = judge(tmp_path, pairs, "-o", "two.jsonl", "--sink", nowhere.removeprefix("optional:"))
+    assert strict.code == 3
+    assert not (tmp_path / "two.jsonl").read_text()  # the file is written last
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("kafka://h:1/t", "-o", "o.jsonl"), "a source needs a consumer group"),
+        (("kafka://h:1/t?group=g", "x.jsonl", "-o", "o.jsonl"), "cannot be judged together"),
+        (
+            ("kafka://h:1/t?group=g&exactly_once=true", "-o", "o.jsonl"),
+            "the output has to be a topic",
+        ),
+        (("kafka://h:1/t?group=g&ask_s=0.2", "-o", "o.jsonl"), "no broker answers"),
+    ],
+)
+def test_what_cannot_work_is_said_in_a_sentence(
+    tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    ran = judge(tmp_path, *words)
+    assert ran.code == 2
+    assert says in ran.err
+    assert "Traceback" not in ran.err

@@ -1,0 +1,98 @@
+"""Positions of a consumer group: what may be committed, whatever the order rows finish in."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("confluent_kafka", reason="the extra kafka is not installed")
+
+from dikast.sinks.kafka.positions import SPAN_MAX, Positions, decode_ahead, encode_ahead
+
+
+def started(offset: int = 0, metadata: str | None = None) -> Positions:
+    positions = Positions()
+    positions.take_over(0, offset, metadata)
+    return positions
+
+
+@given(st.lists(st.booleans(), max_size=60), st.randoms(use_true_random=False))
+def test_a_successor_judges_just_what_was_not_finished(rows: list[bool], rng: object) -> None:
+    first = started(5)
+    offsets = [5 + at for at, _ in enumerate(rows)]
+    for offset in offsets:
+        assert first.hand_out(0, offset, 1)
+    finished = [offset for offset, done in zip(offsets, rows, strict=True) if done]
+    rng.shuffle(finished)  # type: ignore[attr-defined]
+    for offset in finished:
+        assert first.finish(0, offset)
+    (mark,) = first.marks()
+    second = started(mark.offset, mark.metadata)
+    again = [
+        offset for offset in offsets if offset >= mark.offset and second.hand_out(0, offset, 1)
+    ]
+    assert again == [offset for offset, done in zip(offsets, rows, strict=True) if not done]
+
+
+@given(st.sets(st.integers(0, SPAN_MAX - 1)), st.integers(0, 2**40))
+def test_what_is_ahead_survives_the_commit_and_fits_into_it(ahead: set[int], base: int) -> None:
+    offsets = {base + each for each in ahead}
+    text = encode_ahead(base, offsets)
+    assert decode_ahead(base, text) == offsets
+    assert len(text) < 4096
+
+
+def test_the_metadata_of_others_says_nothing() -> None:
+    for text in (None, "", "consumer-7", "dikast1:***", "dikast2:AAAA"):
+        assert decode_ahead(3, text) == set()
+
+
+def test_a_row_of_two_pairs_is_finished_when_both_are() -> None:
+    positions = started()
+    positions.hand_out(0, 0, 2)
+    positions.finish(0, 0)
+    assert positions.marks()[0].offset == 0
+    positions.finish(0, 0)
+    assert positions.marks()[0].offset == 1
+    assert not positions.finish(0, 0)
+
+
+def test_a_row_without_pairs_holds_nobody_up() -> None:
+    positions = started()
+    positions.hand_out(0, 0, 0)
+    assert positions.marks()[0].offset == 1
+
+
+def test_what_was_given_away_cannot_be_finished_here() -> None:
+    positions = started()
+    positions.hand_out(0, 0, 1)
+    before = positions.tenures()[0]
+    positions.forget([0])
+    assert not positions.finish(0, 0)
+    positions.take_over(0, 0, None)
+    assert positions.tenures()[0] is not before
+    assert not positions.finish(0, 0)  # it was not handed out anew
+
+
+def test_a_slow_row_stops_the_reading_of_its_partition_only() -> None:
+    positions = started()
+    positions.take_over(1, 0, None)
+    for offset in range(10):
+        positions.hand_out(0, offset, 1)
+        positions.hand_out(1, offset, 1)
+        positions.finish(1, offset)
+    for offset in range(1, 10):
+        positions.finish(0, offset)
+    assert positions.too_far(10) == [0]
+    assert positions.too_far(11) == []
+    positions.finish(0, 0)
+    assert positions.too_far(10) == []
+    assert positions.open_rows() == 0
+
+
+def test_gaps_without_rows_are_passed() -> None:
+    positions = started()
+    positions.hand_out(0, 0, 1)
+    positions.reach(0, 7)
+    assert positions.marks()[0].offset == 0
+    positions.finish(0, 0)
+    assert positions.marks()[0].offset == 7
