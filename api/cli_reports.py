@@ -96,8 +96,8 @@ def _add_report(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--title", metavar="TEXT", help="of the page; by default the files' names")
     _add_labels(command)
-    _add_intervals(command)
-    _add_shape(command)
+    add_cluster_and_intervals(command)
+    add_shape(command)
 
 
 def _add_labels(command: argparse.ArgumentParser) -> None:
