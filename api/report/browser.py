@@ -125,6 +125,7 @@ def _vote(vote: Any) -> dict[str, Any]:
         "pick": vote.pick,
         "confidence": None if vote.confidence is None else round(vote.confidence, 6),
         "why": vote.why,
+        "cluster": vote.cluster,
         "text": None if vote.text is None else _cut(vote.text, _REASON_CHARS_MAX),
     }
 

@@ -117,8 +117,10 @@ markScrolling();
     }
     if (pair.votes.length) {
       out.push(make("h4", {}, "Votes"));
-      out.push(table(["judge", "shown first", "pick", "confidence", "why no pick"],
-        pair.votes.map((vote) => [vote.judge, vote.order === "ab" ? "A" : "B", vote.pick, vote.confidence, vote.why]), "Votes"));
+      const clustered = pair.votes.some((vote) => vote.cluster);
+      out.push(table(["judge", "shown first", "pick", "confidence", "why no pick", ...(clustered ? ["cluster"] : [])],
+        pair.votes.map((vote) => [vote.judge, vote.order === "ab" ? "A" : "B", vote.pick, vote.confidence, vote.why,
+          ...(clustered ? [vote.cluster] : [])]), "Votes"));
       const spoken = pair.votes.filter((each) => each.text);
       if (spoken.length) out.push(make("p", { class: "note" }, "In the words of a judge, A or 1 is the answer that was shown first."));
       if (pair.more_votes) out.push(make("p", { class: "note" }, `${pair.more_votes} further votes are not shown here`));

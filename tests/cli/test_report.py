@@ -262,11 +262,12 @@ def test_sesse_and_preferences_have_sections_of_their_own(cli: Cli, tmp_path: Pa
         verdict(k, "A", label="A", strategy="preferences@1", parts=parts, consistent=k > 0)
         for k in range(5)
     ]
-    page_of(cli, tmp_path, sesse)
+    of_sesse = page_of(cli, tmp_path, sesse)
     found = cli("report", tmp_path / "out.jsonl", "--json").summary["sesse"]["out"]
     page = page_of(cli, tmp_path, tastes)
     mine = cli("report", tmp_path / "out.jsonl", "--json").summary["preferences"]["out"]
 
+    assert [vote["cluster"] for vote in data_of(of_sesse)["pairs"][0]["votes"]] == ["c1", "c2"]
     by_cluster = {each["cluster"]: each for each in found["clusters"]}
     assert (by_cluster["c1"]["right"]["hits"], by_cluster["c1"]["right"]["n"]) == (9, 9)
     assert (by_cluster["c2"]["votes"], by_cluster["c2"]["na"]["hits"]) == (3, 3)
