@@ -93,12 +93,13 @@ class TextTable:
 
 def measures(text: str) -> tuple[int, int, int, int, int]:
     """Characters, list items, headings, fenced code blocks and bold passages of one answer."""
+    # Looking for the marks first halves the time for plain prose.
     return (
         len(text),
         len(_LIST.findall(text)),
-        len(_HEADING.findall(text)),
-        len(_FENCE.findall(text)) // 2,
-        len(_BOLD.findall(text)),
+        len(_HEADING.findall(text)) if "#" in text else 0,
+        len(_FENCE.findall(text)) // 2 if "```" in text else 0,
+        len(_BOLD.findall(text)) if "**" in text else 0,
     )
 
 

@@ -327,6 +327,11 @@ class Ratings:
         """Say which prompt a pair belongs to, over what its meta says."""
         self._prompt[pair] = self.prompts.code(prompt)
 
+    def prompt_of(self, pair: int) -> int | None:
+        """The number of a pair's prompt; None where the pair names none."""
+        code = self._prompt[pair]
+        return code if code >= 0 else None
+
     def read_labels(self, path: str, keep: Callable[[str], bool] | None = None) -> None:
         """Read people's labels; those of pairs that no outcome names are kept for the ceiling.
 

@@ -76,8 +76,6 @@ class OutcomeRow(msgspec.Struct, frozen=True):
         for a single answer that was scored."""
         if self.kind in ("verdict", "scored"):
             return None
-        if self.kind == "scored":
-            return "scored: a single answer"
         return f"{self.kind}: {self.why or self.reason or 'no reason given'}"
 
 

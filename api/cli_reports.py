@@ -1,4 +1,4 @@
-"""The words of the commands that read outcomes: agree, bias and compare.
+"""The words of the commands that read outcomes: agree, bias, compare and report.
 
 Part of the command line; imports nothing heavy, so that `dikast --help` answers at once.
 """
@@ -16,10 +16,11 @@ class Make(Protocol):
 
 
 def add_reports(commands: Any, shared: Any, make: Make) -> None:
-    """Add `agree`, `bias` and `compare`."""
+    """Add `agree`, `bias`, `compare` and `report`."""
     _add_agree(make(commands, "agree", shared, "measure how far judges agree with people"))
     _add_bias(make(commands, "bias", shared, "measure the biases of judges"))
     _add_compare(make(commands, "compare", shared, "set two or more runs side by side"))
+    _add_report(make(commands, "report", shared, "put everything about a run on one page"))
 
 
 def _add_agree(command: argparse.ArgumentParser) -> None:
@@ -65,6 +66,36 @@ def _add_compare(command: argparse.ArgumentParser) -> None:
     command.add_argument("outcomes", nargs="+", metavar="RUN", help="outcome files, oldest first")
     _add_labels(command)
     add_tie_rule(command)
+    add_cluster_and_intervals(command)
+    add_shape(command)
+
+
+def _add_report(command: argparse.ArgumentParser) -> None:
+    command.add_argument("outcomes", nargs="+", metavar="OUT", help="outcome files")
+    command.add_argument(
+        "-o", "--output", metavar="FILE", help="the page; with --json or --md stdout by default"
+    )
+    command.add_argument(
+        "--pairs",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="the pairs that were judged, for their texts, length and format",
+    )
+    command.add_argument("--format", metavar="F", help="format of the pairs")
+    command.add_argument(
+        "--family", action="append", default=[], metavar="JUDGE=FAMILY", help="as for bias"
+    )
+    command.add_argument("--injection", metavar="FILE", help="JSON of dikast check --injection")
+    command.add_argument(
+        "--sample",
+        type=int,
+        default=60,
+        metavar="N",
+        help="pairs of each kind to show with their texts; default 60",
+    )
+    command.add_argument("--title", metavar="TEXT", help="of the page; by default the files' names")
+    _add_labels(command)
     add_cluster_and_intervals(command)
     add_shape(command)
 

@@ -143,15 +143,20 @@ def _json(value: Any) -> str:
 
 def _markdown(table: Table) -> str:
     def line(cells: Iterable[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+        return "| " + " | ".join(_in_markdown(cell).replace("|", "\\|") for cell in cells) + " |\n"
 
     right = [_is_number(table, column) for column in range(len(table.columns))]
-    text = f"### {table.title}\n\n" + line(table.columns)
+    text = f"### {_in_markdown(table.title)}\n\n" + line(table.columns)
     text += "|" + "|".join("---:" if each else "---" for each in right) + "|\n"
     text += "".join(line(text_of(cell) for cell in row) for row in table.rows)
     if table.notes:
-        text += "\n" + "".join(f"- {note}\n" for note in table.notes)
+        text += "\n" + "".join(f"- {_in_markdown(note)}\n" for note in table.notes)
     return text
+
+
+def _in_markdown(text: str) -> str:
+    """A name from outside starts no line and no tag of its own."""
+    return " ".join(text.splitlines()).replace("<", "\\<")
 
 
 def _is_number(table: Table, column: int) -> bool:

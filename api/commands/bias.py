@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from dikast import status
 from dikast.commands.reporting import counted, load, measure, options_of, share, show
 from dikast.engine.errors import InputError
-from dikast.engine.model import Pair
+from dikast.engine.model import BadRow, Pair, Subject
 from dikast.extras import needs
 from dikast.tables import Share, Table
 
 if TYPE_CHECKING:
     from dikast.analysis.bias import Position
-    from dikast.analysis.bias_report import BiasReport
+    from dikast.analysis.bias_report import BiasReport, Flip
     from dikast.analysis.bias_text import TextTable
     from dikast.analysis.ratings import Ratings
 
@@ -27,17 +27,26 @@ if TYPE_CHECKING:
 async def run(args: argparse.Namespace) -> int:
     """Print the report; exit status 0."""
     with needs("analysis", "dikast bias"):
-        from dikast.analysis.bias_report import bias, read_flips
+        from dikast.analysis.bias_report import bias
     ratings = load(args)
-    texts = await _texts(args, ratings)
-    flips = read_flips(_read(args.injection), args.injection, args.level) if args.injection else ()
-    report = bias(ratings, texts, _families(args.family), flips, options_of(args))
+    texts = await texts_of(args, ratings)
+    flips = flips_of(args)
+    report = bias(ratings, texts, families(args.family), flips, options_of(args))
     sys.stdout.write(show(args, report, tables(report)))
     return status.OK
 
 
-async def _texts(args: argparse.Namespace, ratings: "Ratings") -> "TextTable":
-    """Numbers of the answers of every pair that was judged, and its prompt where none is known."""
+async def texts_of(
+    args: argparse.Namespace, ratings: "Ratings", also: Callable[[Subject], None] | None = None
+) -> "TextTable":
+    """Numbers of the answers of every pair that was judged, and its prompt where none is known.
+
+    Args:
+        also: is shown every pair and item of the files.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
     from dikast import wiring
     from dikast.analysis.bias_text import TextTable
 
@@ -49,6 +58,8 @@ async def _texts(args: argparse.Namespace, ratings: "Ratings") -> "TextTable":
     try:
         async for batch in source.batches():
             for row in batch:
+                if also is not None and not isinstance(row.item, BadRow):
+                    also(row.item)
                 if not isinstance(row.item, Pair):
                     continue  # it failed in the run as well, and is counted there
                 found = ratings.find(row.item.id)
@@ -67,7 +78,7 @@ def _prompt(pair: Pair) -> str:
     return pair.question or "\n".join(message.content for message in pair.messages)
 
 
-def _families(words: list[str]) -> Callable[[str], str | None]:
+def families(words: list[str]) -> Callable[[str], str | None]:
     """Family of a name: as said with --family, else as the name itself says.
 
     Raises:
@@ -84,11 +95,22 @@ def _families(words: list[str]) -> Callable[[str], str | None]:
     return lambda name: said.get(name) or family_of(name)
 
 
-def _read(path: str) -> bytes:
+def flips_of(args: argparse.Namespace) -> "tuple[Flip, ...]":
+    """What the injection check found whose report the arguments name.
+
+    Raises:
+        InputError: it cannot be read, or is no such report.
+    """
+    from dikast.analysis.bias_report import read_flips
+
+    path: str | None = args.injection
+    if not path:
+        return ()
     try:
-        return Path(path).read_bytes()
+        data = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path) from error
+    return read_flips(data, path, args.level)
 
 
 # -- tables -----------------------------------------------------------------------------------

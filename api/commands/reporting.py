@@ -23,6 +23,21 @@ def load(args: argparse.Namespace) -> "Ratings":
     Raises:
         InputError: one cannot be read, a name stands twice, or nothing is in any of them.
     """
+    ratings = read(args)
+    if not len(ratings):
+        raise InputError(
+            "there is nothing to report on: no outcome and no label is in "
+            + ", ".join([*args.outcomes, *args.labels])
+        )
+    return ratings
+
+
+def read(args: argparse.Namespace) -> "Ratings":
+    """As `load`, but files without an outcome are taken as they are.
+
+    Raises:
+        InputError: a file cannot be read, or a name stands twice.
+    """
     from dikast.analysis.ratings import Ratings
 
     ratings = Ratings(args.cluster)
@@ -42,11 +57,6 @@ def load(args: argparse.Namespace) -> "Ratings":
                 + "; a label row has pair_id and label, or votes",
                 file=path,
             )
-    if not len(ratings):
-        raise InputError(
-            "there is nothing to report on: no outcome and no label is in "
-            + ", ".join([*args.outcomes, *args.labels])
-        )
     return ratings
 
 

@@ -1,4 +1,4 @@
-"""The pages on agreement and biases show what their commands print, word for word."""
+"""The pages on agreement, biases and the report show what their commands print, word for word."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-@pytest.mark.parametrize("page", ["agreement.md", "bias.md"])
+@pytest.mark.parametrize("page", ["agreement.md", "bias.md", "report.md"])
 def test_the_tables_of_a_page_are_what_its_commands_print(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
