@@ -54,6 +54,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_check(commands, shared)
     _add_simulate(commands, shared)
     _add_convert(commands, shared)
+    _add_shard(commands, shared)
+    _add_merge(commands, shared)
     return parser
 
 
@@ -92,11 +94,21 @@ def _add_choices(command: argparse.ArgumentParser) -> None:
 
 def _add_judge(commands: Any, shared: Any) -> None:
     command = _command(commands, "judge", shared, "judge pairs and write one outcome a line")
-    command.add_argument("pairs", nargs="+", metavar="PAIRS", help="input files; - is stdin")
-    command.add_argument(
-        "-o", "--output", required=True, metavar="OUT", help="JSONL output, resumed; - is stdout"
-    )
+    command.add_argument("pairs", nargs="*", metavar="PAIRS", help="input files; - is stdin")
+    command.add_argument("-o", "--output", metavar="OUT", help="JSONL output, resumed; - is stdout")
     _add_choices(command)
+    command.add_argument(
+        "--processes", type=int, metavar="N", help="judge in N processes of this machine"
+    )
+    command.add_argument(
+        "--on", metavar="ray[://HOST:PORT]", help="judge on the machines of a Ray cluster"
+    )
+    command.add_argument(
+        "--shard",
+        metavar="PLAN",
+        help="judge one shard: of a plan (with --index), or I/N of PAIRS into the folder OUT",
+    )
+    command.add_argument("--index", type=int, metavar="I", help="number of the shard, from 0")
     command.add_argument("--format", metavar="F", help="input format; recognised by default")
     command.add_argument("--limit", type=int, metavar="N", help="read at most this many rows")
     command.add_argument(
@@ -160,6 +172,31 @@ def _add_convert(commands: Any, shared: Any) -> None:
     command.add_argument("-o", "--output", default="-", metavar="OUT", help="default stdout")
     command.add_argument("--format", metavar="F", help="input format; recognised by default")
     command.add_argument("--limit", type=int, metavar="N", help="read at most this many rows")
+
+
+def _add_shard(commands: Any, shared: Any) -> None:
+    command = _command(commands, "shard", shared, "cut pairs into shards for several workers")
+    command.add_argument("pairs", nargs="+", metavar="PAIRS", help="input files")
+    command.add_argument("-o", "--output", required=True, metavar="DIR", help="folder of the plan")
+    _add_choices(command)
+    command.add_argument("--shards", type=int, metavar="N", help="so many shards of equal size")
+    command.add_argument("--rows", type=int, metavar="N", help="shards of so many rows")
+    command.add_argument("--format", metavar="F", help="input format; recognised by default")
+    command.add_argument("--limit", type=int, metavar="N", help="read at most this many rows")
+    command.add_argument("--json", action="store_true", help="print a summary as JSON on stdout")
+
+
+def _add_merge(commands: Any, shared: Any) -> None:
+    command = _command(commands, "merge", shared, "put judged shards together into one output")
+    command.add_argument("folder", metavar="DIR", help="folder of the plan and its shards")
+    command.add_argument("-o", "--output", required=True, metavar="OUT", help="JSONL output")
+    command.add_argument(
+        "--partial", action="store_true", help="write what is there although shards are missing"
+    )
+    command.add_argument(
+        "--fresh", action="store_true", help="keep an output that is there as OUT.old"
+    )
+    command.add_argument("--json", action="store_true", help="print a summary as JSON on stdout")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

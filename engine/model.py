@@ -75,11 +75,16 @@ class Pair(Record, frozen=True):
 
 
 class BadRow(Record, frozen=True):
-    """An input row that is not a pair: where it stands and what is wrong with it."""
+    """An input row that is not a pair: where it stands and what is wrong with it.
+
+    `reason` becomes that of its failed outcome: "bad_row", or "duplicate_id" where the row is a
+    pair whose id another shard has used.
+    """
 
     message: str
     id: str | None = None
     field: str | None = None
+    reason: str = "bad_row"
 
 
 class Row(Record, frozen=True):

@@ -10,7 +10,14 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -66,8 +73,10 @@ class FileSource:
         self._batch_rows = batch_rows
         self._row_bytes_max = row_bytes_max
         self._fd = -1
+        self.formats: dict[str, str] = {}
+        """The format of each path that has been read from, by its name."""
 
-    async def batches(self) -> AsyncIterator[list[Row]]:
+    async def batches(self) -> AsyncGenerator[list[Row], None]:
         """Rows in input order.
 
         Raises:
@@ -107,17 +116,20 @@ class FileSource:
 
     def _mapped(self, file: str, chunks: Iterator[list[Item]]) -> Iterator[list[Row]]:
         form = self._format
+        if form != "auto":
+            self.formats[file] = form
         waiting: list[Item] = []
         for items in chunks:
             if form == "auto":
                 waiting.extend(items)
                 if len(waiting) < _LOOK_AT_ROWS and not _any_object(waiting):
                     continue
-                form = _recognise(waiting, file)
+                form = self.formats[file] = _recognise(waiting, file)
                 items, waiting = waiting, []
             yield from self._cut(items, form, file)
         if waiting:
-            yield from self._cut(waiting, _recognise(waiting, file), file)
+            form = self.formats[file] = _recognise(waiting, file)
+            yield from self._cut(waiting, form, file)
 
     def _cut(self, items: list[Item], form: str, file: str) -> Iterator[list[Row]]:
         """Batches of at most `batch_rows` rows, mapped as they are asked for."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from dikast import status, streams, wiring
+from dikast import shards, status, streams, wiring
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, DikastError, SinkError
@@ -22,6 +22,7 @@ from dikast.logging import LogObserver, build_logger
 from dikast.outputs import Output
 from dikast.progress import Progress, ProgressWriter, duration
 from dikast.rows import count_rows
+from dikast.shards import Job
 from dikast.signals import on_signals
 from dikast.sinks import OutputScan
 from dikast.streams import TopicDone
@@ -47,17 +48,39 @@ def choices_from(args: argparse.Namespace) -> wiring.Choices:
 
 async def run(args: argparse.Namespace) -> int:
     """Judge, write, give account; the exit status says how it went."""
+    if args.processes is not None or args.on is not None:
+        from dikast import fleet
+
+        return await fleet.run(args)
+    if args.shard is not None:
+        from dikast import shard_job
+
+        return await shard_job.run(args, judge_into)
+    if not args.pairs or args.output is None:
+        raise ConfigError("name the pairs to judge, and the output with -o OUT.jsonl")
     if args.output == "-" and args.json:
         raise ConfigError("-o - and --json both want standard output; choose one of them")
-    settings = wiring.settle(choices_from(args))
+    return await judge_into(args, wiring.settle(choices_from(args)))
+
+
+async def judge_into(args: argparse.Namespace, settings: Settings, job: Job | None = None) -> int:
+    """One run on one output.
+
+    Args:
+        args: the command line.
+        settings: who judges, and how.
+        job: a shard to judge instead of the named pairs.
+    """
     wiring.check_output_name(args.output)
     clock = SystemClock()
     output = Output(args.output, argv=args.argv, clock=clock)
-    source = wiring.open_source(args.pairs, args.format)
+    source = wiring.open_source(args.pairs, args.format) if job is None else job.source
     progress = Progress(clock)
     log = LogObserver(build_logger(args.log_level, args.log_format), args.log_level)
     store = wiring.store_path(settings, output)
     engine = wiring.build_engine(settings, store=store, observers=(progress, log), clock=clock)
+    if job is not None:
+        shards.check_spec(job.plan, engine.spec, engine.spec_tree)
     # Signals are caught from here on: what is opened below is also closed in order.
     async with engine, contextlib.AsyncExitStack() as stack:
         stack.enter_context(on_signals(_on_signal(args, engine, settings.run.drain_s)))
@@ -71,7 +94,9 @@ async def run(args: argparse.Namespace) -> int:
         if resume is not None:
             progress.already = resume.done
             _say(args, f"resuming {output.where}: {_resumed(resume)}")
-        progress.total = count_rows(args.pairs, settings.run.limit)
+        progress.total = (
+            count_rows(args.pairs, settings.run.limit) if job is None else job.shard.rows
+        )
         progress.lag = streams.lag_of(source)
         sink = wiring.open_sinks(
             output,
