@@ -109,6 +109,13 @@ def _add_judge(commands: Any, shared: Any) -> None:
         help="judge one shard: of a plan (with --index), or I/N of PAIRS into the folder OUT",
     )
     command.add_argument("--index", type=int, metavar="I", help="number of the shard, from 0")
+    command.add_argument(
+        "--one-of",
+        type=int,
+        metavar="N",
+        help="N workers use the same key: keep to a part of its limits, unless they are shared",
+    )
+    command.add_argument("--with-parent", action="store_true", help=argparse.SUPPRESS)
     command.add_argument("--format", metavar="F", help="input format; recognised by default")
     command.add_argument("--limit", type=int, metavar="N", help="read at most this many rows")
     command.add_argument(

@@ -17,6 +17,7 @@ import msgspec
 from dikast.config import (
     JudgeSettings,
     LimitSettings,
+    PacingSettings,
     PriceSettings,
     RetrySettings,
     RunSettings,
@@ -123,6 +124,7 @@ def sections() -> list[tuple[str, type[msgspec.Struct]]]:
     ]
     out.append(("`[run]`", RunSettings))
     out.append(("`[run.retry]`", RetrySettings))
+    out.append(("`[pacing]`", PacingSettings))
     return out
 
 

@@ -39,6 +39,7 @@ class RunEntry(Record, frozen=True):
     duration_s: float | None = None
     ledger: Ledger | None = None
     versions: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
 
 
 class Manifest(Record, frozen=True):

@@ -7,16 +7,20 @@ the plan: its number of rows, its spec, and that no id stands in two places. Jud
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from dikast import manifest as records
-from dikast.engine.errors import InputError, SinkError
+from dikast import status
+from dikast.engine.clock import SystemClock
+from dikast.engine.errors import ConfigError, InputError, SinkError
 from dikast.engine.ids import IdTable
 from dikast.engine.ledger import Ledger, LedgerBook
 from dikast.engine.model import Outcome
-from dikast.shards import Plan, Shard, ShardFiles
+from dikast.engine.run import RunReport
+from dikast.outputs import Output
+from dikast.shards import PLAN_NAME, Plan, Shard, ShardFiles
 
 NAMED_MAX = 10
 _BLOCK_BYTES = 1 << 20
@@ -75,6 +79,12 @@ class _Tally:
         self.book.book(outcome)
         return True
 
+    def leave_unrun(self, rows: int) -> None:
+        """Rows of the plan that have no outcome."""
+        for _ in range(rows):
+            self.book.enter()
+        self.book.leave_unrun(max(rows, 0))
+
 
 def merge(plan: Plan, folder: Path, target: Path | None) -> Merged:
     """Read every shard; write their outcomes to `target`, whole or not at all.
@@ -111,41 +121,32 @@ def merge(plan: Plan, folder: Path, target: Path | None) -> Merged:
 
 
 def _lines(plan: Plan, folder: Path, tally: _Tally) -> Iterator[bytes]:
+    """Every outcome that is there, also of shards that are not finished."""
     for shard in plan.shards:
         files = ShardFiles(folder, shard.index)
-        if not files.done.exists():
-            tally.missing.append(_missing(shard, files))
-            _not_run(tally.book, shard.rows)
-            continue
+        finished = files.done.exists()
+        path = files.done if finished else files.part
         count = 0
-        try:
-            with files.done.open("rb", buffering=_BLOCK_BYTES) as file:
-                for number, raw in enumerate(file, start=1):
-                    count += 1
-                    if tally.take(raw, number, files.done, shard.index):
-                        yield raw
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", file=str(files.done)) from error
-        if count != shard.rows:
-            tally.missing.append(
-                f"{shard.index} ({count:,} outcomes of {shard.rows:,} rows: {files.done} was "
-                "changed by hand)"
-            )
-            _not_run(tally.book, shard.rows - count)
+        if path.exists():
+            try:
+                with path.open("rb", buffering=_BLOCK_BYTES) as file:
+                    for number, raw in enumerate(file, start=1):
+                        if not raw.endswith(b"\n"):
+                            break  # a write that was cut short, or is going on
+                        count += 1
+                        if tally.take(raw, number, path, shard.index):
+                            yield raw
+            except OSError as error:
+                raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from error
+        if not finished or count != shard.rows:
+            tally.missing.append(_missing(shard, count, path if finished else None))
+            tally.leave_unrun(shard.rows - count)
 
 
-def _not_run(book: LedgerBook, rows: int) -> None:
-    for _ in range(rows):
-        book.enter()
-    book.leave_unrun(max(rows, 0))
-
-
-def _missing(shard: Shard, files: ShardFiles) -> str:
-    if not files.part.exists():
-        return f"{shard.index} (not begun)"
-    with files.part.open("rb") as file:
-        lines = sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK_BYTES), b""))
-    return f"{shard.index} ({lines:,} of {shard.rows:,} rows so far)"
+def _missing(shard: Shard, count: int, changed: Path | None) -> str:
+    if changed is not None:
+        return f"{shard.index} ({changed} has {count:,} outcomes for {shard.rows:,} rows)"
+    return f"{shard.index} ({f'{count:,} of {shard.rows:,} rows' if count else 'not begun'})"
 
 
 def _spent_usd(files: ShardFiles) -> float:
@@ -161,3 +162,110 @@ def named(what: tuple[str, ...]) -> str:
     """A few by name, the rest by number."""
     shown = ", ".join(what[:NAMED_MAX])
     return shown if len(what) <= NAMED_MAX else f"{shown} and {len(what) - NAMED_MAX:,} more"
+
+
+def merge_into(
+    plan: Plan, folder: Path, target: Path, *, argv: list[str], partial: bool, fresh: bool
+) -> Merged:
+    """Merge, and write the manifest beside the output.
+
+    Args:
+        plan: of the shards.
+        folder: where they are.
+        target: the output.
+        argv: the command line, for the manifest.
+        partial: write an output although shards are missing.
+        fresh: keep an output of another origin as OUT.old; else it is refused.
+
+    Raises:
+        ConfigError: the output is there and was not merged from this folder.
+        InputError: a shard cannot be read, or is not of this plan.
+        SinkError: the output or its manifest cannot be written.
+    """
+    clock = SystemClock()
+    output = Output(str(target), argv=argv, clock=clock)
+    inputs = [str(folder / PLAN_NAME)]
+    if target.exists() and not is_merged(target, folder):
+        if not fresh:
+            raise ConfigError(
+                f"{target}: is there and was not merged from {folder}; name another output, or "
+                f"keep it as {target}.old with --fresh"
+            )
+        output.set_aside()
+    started_s = clock.now()
+    merged = merge(plan, folder, None)
+    if not merged.complete and not partial:
+        return merged
+    merged = merge(plan, folder, target)
+    seed = plan.choices.seed or 0
+    output.begin(
+        plan.spec, plan.spec_tree, plan.strategy, inputs=inputs, seed=seed,
+        simulated=merged.simulated,
+    )  # fmt: skip
+    report = RunReport(
+        ledger=merged.ledger,
+        spec=plan.spec,
+        strategy=plan.strategy,
+        duration_s=clock.now() - started_s,
+        requests_sent=0,
+        stopped=None if merged.complete else "interrupted",
+        message=None if merged.complete else "merged although shards are missing",
+    )
+    output.end(report, simulated=merged.simulated)
+    return merged
+
+
+def is_merged(target: Path, folder: Path) -> bool:
+    """True when `target` was put together from the shards in `folder`."""
+    manifest = records.read_manifest(target)
+    if manifest is None or not manifest.runs:
+        return False
+    inputs = manifest.runs[-1].inputs
+    return len(inputs) == 1 and Path(inputs[0]).resolve() == (folder / PLAN_NAME).resolve()
+
+
+def status_of(merged: Merged) -> int:
+    """0 when everything is there and nothing failed, else 1."""
+    return status.FAILURES if not merged.complete or merged.ledger.failed_total else status.OK
+
+
+def account(merged: Merged, plan: Plan, where: str, *, partial: bool) -> list[str]:
+    """The ledger over all shards, and what is not as it should be."""
+    ledger = merged.ledger
+    simulated = " (simulated judges)" if merged.simulated else ""
+    lines = [f"ledger of {where}, {len(plan.shards):,} shards{simulated}"]
+    lines += [f"  {line}" for line in ledger.lines()]
+    lines.append(
+        f"  {ledger.calls:,} calls ({ledger.stored_calls:,} from the store), "
+        f"{ledger.usage.input:,} tokens in, {ledger.usage.output:,} out, "
+        f"${ledger.spent_usd:,.4f} spent by all runs on the shards"
+    )
+    if merged.missing:
+        lines.append(f"missing: shards {named(merged.missing)}")
+    if merged.twice:
+        lines.append(f"in two shards, the first one stands: {named(merged.twice)}")
+    if not merged.complete and not partial:
+        lines.append(
+            "nothing was written; judge what is missing, or write what is there: --partial"
+        )
+    return lines
+
+
+def summary(merged: Merged, plan: Plan, where: str, code: int) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {
+        "status": code,
+        "complete": merged.complete,
+        "output": where,
+        "spec": plan.spec,
+        "strategy": plan.strategy,
+        "simulated": merged.simulated,
+        "shards": len(plan.shards),
+        "missing": list(merged.missing),
+        "twice": list(merged.twice),
+        "ledger": {
+            name: msgspec.to_builtins(getattr(merged.ledger, name))
+            for name in merged.ledger.__struct_fields__
+        },
+        "adds_up": merged.ledger.adds_up(),
+    }

@@ -45,7 +45,7 @@ async def run(args: argparse.Namespace, judge: Judge) -> int:
     if files.done.exists():
         scan = scan_output(files.done)
         if scan is None or not scan.retry:
-            _say(args, f"shard {index} is done already: {files.done}")
+            say(args, f"shard {index} is done already: {files.done}")
             return _told(files)
         files.reopen()
     settings = settings_of(plan, folder, args)
@@ -98,14 +98,25 @@ async def plan_for(args: argparse.Namespace, folder: Path, *, count: int) -> Pla
     return plan
 
 
-def choices_of(args: argparse.Namespace) -> Choices:
-    """What the command line says about who judges and how."""
-    return Choices(
+def choices_of(args: argparse.Namespace, *, whole: bool = False) -> Choices:
+    """What the command line says about who judges and how; `whole`: about the run, too."""
+    choices = Choices(
         config=args.config,
         judges=tuple(args.judge),
         strategy=args.strategy,
         template=args.template,
         seed=args.seed,
+    )
+    if not whole:
+        return choices
+    return msgspec.structs.replace(
+        choices,
+        budget_usd=args.budget_usd,
+        workers=args.workers,
+        limit=args.limit,
+        store=args.store,
+        no_store=True if args.no_store else None,
+        one_of=args.one_of,
     )
 
 
@@ -126,6 +137,7 @@ def settings_of(plan: Plan, folder: Path, args: argparse.Namespace) -> Settings:
             workers=args.workers,
             store=args.store,
             no_store=True if args.no_store else None,
+            one_of=args.one_of,
         )
     )
 
@@ -147,6 +159,13 @@ def _told(files: ShardFiles) -> int:
     return status.FAILURES if failed else status.OK
 
 
-def _say(args: argparse.Namespace, message: str) -> None:
+def say(args: argparse.Namespace, message: str) -> None:
+    """One line for people, unless they wanted none."""
     if not args.quiet:
-        sys.stderr.write(f"dikast: {message}\n")
+        tell(message)
+
+
+def tell(message: str) -> None:
+    """One line on standard error, also with --quiet: a complaint."""
+    sys.stderr.write(f"dikast: {message}\n")
+    sys.stderr.flush()

@@ -88,6 +88,7 @@ class Plan(Record, frozen=True):
     inputs: tuple[InputFile, ...]
     rows: int
     bad_rows: int
+    wanted: int
     shards: tuple[Shard, ...]
     taken: tuple[Taken, ...] = ()
     format: int = FORMAT
@@ -160,16 +161,17 @@ async def make_plan(
         form: their format, or None to recognise it.
         choices: what the command line said, so that workers need not say it again.
         settings: what will judge; no key has to be there.
-        shards: so many shards of equal size,
-        rows: or shards of so many rows.
+        shards: so many shards of equal size, or
+        rows: shards of so many rows; with both, whichever makes more of them.
         limit: the most rows to read, or None.
 
     Raises:
         InputError: a file cannot be read, or holds no row.
         ConfigError: an input is no file, or a number is out of range.
     """
-    if (shards is None) == (rows is None) or (shards or rows or 0) < 1:
-        raise ConfigError("say either how many shards (--shards) or how many rows in each (--rows)")
+    for option, value in (("--shards", shards), ("--rows", rows)):
+        if value is not None and value < 1:
+            raise ConfigError(f"{option}: must be at least 1, not {value}")
     for path in paths:
         if path == "-" or streams.is_kafka(path):
             raise ConfigError(f"{path}: only files can be cut into shards; write it to one first")
@@ -177,7 +179,7 @@ async def make_plan(
     await scan.read(limit)
     if not scan.count:
         raise InputError("holds no row to judge", file=paths[0])
-    wanted = shards or math.ceil(scan.count / (rows or 1))
+    wanted = max(shards or 1, math.ceil(scan.count / (rows or scan.count)))
     if wanted > SHARDS_MAX:
         raise ConfigError(f"that makes {wanted:,} shards; at most {SHARDS_MAX:,} are sensible")
     inputs = tuple(_fingerprint(path, folder, scan.forms[path]) for path in scan.paths)
@@ -192,6 +194,7 @@ async def make_plan(
         inputs=inputs,
         rows=scan.count,
         bad_rows=scan.bad_rows,
+        wanted=wanted,
         shards=tuple(_shards(scan, cuts, inputs, folder)),
         taken=tuple(scan.taken_across(cuts)),
     )

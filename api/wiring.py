@@ -6,7 +6,9 @@ strategy, providers, a call store, sources and sinks. Judges nothing itself.
 
 import math
 import os
+import socket
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from dikast import providers, sinks, strategies, streams
 from dikast.config import (
     WORKERS_MAX,
     JudgeSettings,
+    PacingSettings,
     ProviderEntry,
     RunSettings,
     Settings,
@@ -27,7 +30,7 @@ from dikast.config import (
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError, SinkError, StoreError
 from dikast.engine.model import Judge, Pair, Row
-from dikast.engine.ports import CallStore, Clock, Observer, Sink, Source
+from dikast.engine.ports import CallStore, Clock, Observer, SharedLimit, Sink, Source
 from dikast.engine.run import Engine
 from dikast.engine.sources import FileSource
 from dikast.engine.store import open_store
@@ -56,6 +59,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     store: str | None = None
     no_store: bool | None = None
+    one_of: int | None = None
 
 
 def settle(choices: Choices) -> Settings:
@@ -66,6 +70,11 @@ def settle(choices: Choices) -> Settings:
         ConfigError: something in it, or on the command line, is wrong.
     """
     settings = load_settings(Path(choices.config)) if choices.config else Settings()
+    if choices.one_of is not None and choices.one_of < 1:
+        raise ConfigError(f"--one-of: must be at least 1, not {choices.one_of}")
+    settings = msgspec.structs.replace(
+        settings, pacing=_with_workers(settings.pacing, choices.one_of)
+    )
     named = []
     for text in choices.judges:
         name, settings = _with_judge(text, settings)
@@ -75,6 +84,10 @@ def settle(choices: Choices) -> Settings:
     )
     check_names(settings)
     return settings
+
+
+def _with_workers(pacing: PacingSettings, one_of: int | None) -> PacingSettings:
+    return pacing if one_of is None else msgspec.structs.replace(pacing, workers=one_of)
 
 
 def _with_judge(text: str, settings: Settings) -> tuple[str, Settings]:
@@ -284,10 +297,18 @@ def build_engine(
     _check_budget(settings)
     strategy = build_strategy(settings)
     built = build_providers(settings, clock=clock, env=env, truth=truth)
+    shared = shared_limit(settings.pacing, os.environ if env is None else env)
+    # Without a shared limit each of several workers keeps to its part of it.
+    share = settings.pacing.workers if shared is None else 1
     return Engine(
         strategy,
         built,
-        limits={name: settings.providers[name].limits.limits() for name in built},
+        limits={
+            name: msgspec.structs.replace(settings.providers[name].limits.limits(), share=share)
+            for name in built
+        },
+        shared=shared,
+        shared_workers=settings.pacing.workers,
         store=_open_store(store),
         retry=run.retry.policy(),
         workers=run.workers,
@@ -297,6 +318,49 @@ def build_engine(
         seed=run.seed,
         observers=observers,
     )
+
+
+def shared_limit(pacing: PacingSettings, env: Mapping[str, str]) -> SharedLimit | None:
+    """The limit that workers share, as configured; connects when it is first asked.
+
+    Raises:
+        ConfigError: the client library is missing.
+    """
+    if pacing.shared is None:
+        return None
+    limit: SharedLimit = _redis_limit(pacing, env)
+    return limit
+
+
+def _redis_limit(pacing: PacingSettings, env: Mapping[str, str]) -> Any:
+    try:
+        library = import_module("dikast.providers.redis_limit")
+    except ImportError as error:
+        if error.name is not None and error.name.startswith("dikast"):
+            raise
+        raise ConfigError(
+            "[pacing] shared needs the package redis: pip install 'dikast[redis]'"
+        ) from error
+    return library.RedisLimit(
+        pacing.shared,
+        password=env.get(pacing.password_env),
+        worker=f"{socket.gethostname()}:{os.getpid()}",
+        prefix=pacing.prefix,
+    )
+
+
+async def check_shared(settings: Settings) -> None:
+    """See that the shared limit answers, before anything is spent.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    if settings.pacing.shared is not None:
+        limit = _redis_limit(settings.pacing, os.environ)
+        try:
+            await limit.check()
+        finally:
+            await limit.aclose()
 
 
 def engine_from_file(path: str | Path, *, observers: tuple[Observer, ...] = ()) -> Engine:
@@ -440,6 +504,11 @@ async def read_truth(path: str, form: str | None = None) -> TruthTable:
     if not len(table):
         raise ConfigError(f"--truth {path}: no pair in it has a label")
     return table
+
+
+def is_topic(where: str) -> bool:
+    """True when `where` is the address of a topic and no file."""
+    return streams.is_kafka(where)
 
 
 def check_output_name(where: str) -> None:

@@ -23,7 +23,7 @@ from dikast.outputs import Output
 from dikast.progress import Progress, ProgressWriter, duration
 from dikast.rows import count_rows
 from dikast.shards import Job
-from dikast.signals import on_signals
+from dikast.signals import on_end_of_stdin, on_signals
 from dikast.sinks import OutputScan
 from dikast.streams import TopicDone
 
@@ -43,19 +43,20 @@ def choices_from(args: argparse.Namespace) -> wiring.Choices:
         limit=getattr(args, "limit", None),
         store=getattr(args, "store", None),
         no_store=True if getattr(args, "no_store", False) else None,
+        one_of=getattr(args, "one_of", None),
     )
 
 
 async def run(args: argparse.Namespace) -> int:
     """Judge, write, give account; the exit status says how it went."""
     if args.processes is not None or args.on is not None:
-        from dikast import fleet
+        from dikast.fleet import run as judge_with_workers
 
-        return await fleet.run(args)
+        return await judge_with_workers(args)
     if args.shard is not None:
-        from dikast import shard_job
+        from dikast.shard_job import run as judge_shard
 
-        return await shard_job.run(args, judge_into)
+        return await judge_shard(args, judge_into)
     if not args.pairs or args.output is None:
         raise ConfigError("name the pairs to judge, and the output with -o OUT.jsonl")
     if args.output == "-" and args.json:
@@ -72,6 +73,7 @@ async def judge_into(args: argparse.Namespace, settings: Settings, job: Job | No
         job: a shard to judge instead of the named pairs.
     """
     wiring.check_output_name(args.output)
+    await wiring.check_shared(settings)
     clock = SystemClock()
     output = Output(args.output, argv=args.argv, clock=clock)
     source = wiring.open_source(args.pairs, args.format) if job is None else job.source
@@ -84,6 +86,9 @@ async def judge_into(args: argparse.Namespace, settings: Settings, job: Job | No
     # Signals are caught from here on: what is opened below is also closed in order.
     async with engine, contextlib.AsyncExitStack() as stack:
         stack.enter_context(on_signals(_on_signal(args, engine, settings.run.drain_s)))
+        if args.with_parent:
+            gone = functools.partial(engine.cancel, "the process that started this one is gone")
+            stack.enter_context(on_end_of_stdin(gone))
         if args.fresh and (kept := output.set_aside()) is not None:
             _say(args, f"kept the old output as {kept}")
         resume: OutputScan | TopicDone | None
@@ -154,7 +159,13 @@ async def _account(
         output.end_with_error(str(error))
         raise
     try:
-        output.end(report, simulated=progress.simulated or engine.simulated)
+        output.end(
+            report,
+            simulated=progress.simulated or engine.simulated,
+            notes=[
+                f"key {each.name}: {each.note}" for each in engine.snapshot().pacers if each.note
+            ],
+        )
     except SinkError as error:
         # The ledger is still told: on a full disk it is the only account of the run.
         _say(args, str(error))
@@ -239,7 +250,7 @@ def _tell(
 ) -> None:
     """The end of the story: the ledger for people, the summary for machines."""
     if not args.quiet:
-        for line in report_lines(report, output.where, simulated=simulated):
+        for line in (*report_lines(report, output.where, simulated=simulated), *output.notes):
             print(line, file=sys.stderr)
         for failed in first_failures:
             print(f"  first {failed.reason}: {failed.id}: {_one_line(failed)}", file=sys.stderr)

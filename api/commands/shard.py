@@ -6,10 +6,13 @@ from pathlib import Path
 import msgspec
 
 from dikast import shard_job, shards, status, wiring
+from dikast.engine.errors import ConfigError
 
 
 async def run(args: argparse.Namespace) -> int:
     """Write the plan and say what to do with it."""
+    if (args.shards is None) == (args.rows is None):
+        raise ConfigError("say either how many shards (--shards) or how many rows in each (--rows)")
     folder = Path(args.output)
     choices = shard_job.choices_of(args)
     plan = await shards.make_plan(
