@@ -79,11 +79,11 @@ class Reservations:
     def reserve(self, requests: int, tokens: int, rates: Rates, now_s: float) -> float:
         """Seconds until the block may go. Negative `tokens` gives back what was not used."""
         at_s = now_s
-        if rates.requests_per_s < math.inf:
+        if requests and rates.requests_per_s < math.inf:
             start_s = max(self._requests_s, now_s - CATCH_UP_S)
             self._requests_s = start_s + requests / rates.requests_per_s
             at_s = max(at_s, start_s)
-        if rates.tokens_per_s < math.inf:
+        if tokens and rates.tokens_per_s < math.inf:
             start_s = max(self._tokens_s, now_s - CATCH_UP_S)
             self._tokens_s = start_s + tokens / rates.tokens_per_s
             at_s = max(at_s, start_s)
@@ -96,6 +96,39 @@ class Reservations:
     def paused_s(self, now_s: float) -> float:
         """Seconds that the key is still paused."""
         return max(0.0, self._paused_until_s - now_s)
+
+
+class MemoryLimit:
+    """Implements `ports.SharedLimit` inside one process: the in-memory twin, and for several
+    engines that use one key side by side.
+
+    Args:
+        clock: time; one for all engines.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._keys: dict[str, Reservations] = {}
+
+    async def reserve(
+        self, key: str, requests: int, tokens: int, requests_per_s: float, tokens_per_s: float
+    ) -> Lease:
+        """Reserve a block of calls. Source: `ports.SharedLimit.reserve`."""
+        now_s = self._clock.now()
+        held = self._keys.setdefault(key, Reservations())
+        rates = Rates(requests_per_s=requests_per_s, tokens_per_s=tokens_per_s)
+        return Lease(
+            wait_s=held.reserve(requests, tokens, rates, now_s),
+            paused_s=held.paused_s(now_s),
+            workers=1,
+        )
+
+    async def pause(self, key: str, wait_s: float) -> None:
+        """Pause the key for everybody. Source: `ports.SharedLimit.pause`."""
+        self._keys.setdefault(key, Reservations()).pause(wait_s, self._clock.now())
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
 
 
 class SharedPacer:
@@ -135,6 +168,7 @@ class SharedPacer:
         self._retry_at_s = -math.inf
         self._alone_s = 0.0
         self._times_gone = 0
+        self._closed = False
 
     # ------------------------------------------------------------------ asking for leave
 
@@ -175,7 +209,7 @@ class SharedPacer:
 
     async def _grant(self) -> None:
         """Grant block after block while calls wait."""
-        while self._queue:
+        while self._queue and not self._closed:
             rates = self._rates()
             block = self._block(rates)
             if not block:
@@ -258,7 +292,8 @@ class SharedPacer:
 
     async def _watch_pauses(self) -> None:
         """Hear of a pause that others met, also while nothing is reserved here."""
-        while True:
+        # The flag, because a client library may take a cancellation for its own timeout.
+        while not self._closed:
             await self._clock.sleep(PAUSE_LOOK_S)
             await self._look()
 
@@ -334,6 +369,7 @@ class SharedPacer:
 
     async def aclose(self) -> None:
         """End what runs beside the calls; may be called twice."""
+        self._closed = True
         tasks = [task for task in (self._task, self._watch) if task is not None]
         for task in tasks:
             task.cancel()
