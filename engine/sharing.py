@@ -49,6 +49,9 @@ PAUSE_LOOK_S = 0.5
 # While the shared limit does not answer it is tried again this often.
 RETRY_S = 1.0
 
+# After it came back, workers that were seen before count for so long, seen again or not.
+FORGET_S = 10.0
+
 
 class Rates(Record, frozen=True):
     """What all workers together may send, per second; infinite where nothing is stated."""
@@ -67,7 +70,8 @@ class Reservations:
     """The arithmetic of a shared limit, for one process: what the Lua script does in Redis.
 
     Two clocks run ahead of the present, one for requests and one for tokens; each reservation
-    moves them on by what it takes, and may go when both had been reached before it. (The generic
+    moves them on by what it takes, and may go when both had been reached before it; neither
+    starts before a pause is over. (The generic
     cell rate algorithm, ITU-T I.371, with a block for a cell.)
     """
 
@@ -78,13 +82,14 @@ class Reservations:
 
     def reserve(self, requests: int, tokens: int, rates: Rates, now_s: float) -> float:
         """Seconds until the block may go. Negative `tokens` gives back what was not used."""
-        at_s = now_s
+        at_s = max(now_s, self._paused_until_s)
+        earliest_s = max(now_s - CATCH_UP_S, self._paused_until_s)
         if requests and rates.requests_per_s < math.inf:
-            start_s = max(self._requests_s, now_s - CATCH_UP_S)
+            start_s = max(self._requests_s, earliest_s)
             self._requests_s = start_s + requests / rates.requests_per_s
             at_s = max(at_s, start_s)
         if tokens and rates.tokens_per_s < math.inf:
-            start_s = max(self._tokens_s, now_s - CATCH_UP_S)
+            start_s = max(self._tokens_s, earliest_s)
             self._tokens_s = start_s + tokens / rates.tokens_per_s
             at_s = max(at_s, start_s)
         return max(0.0, at_s - now_s)
@@ -168,6 +173,7 @@ class SharedPacer:
         self._retry_at_s = -math.inf
         self._alone_s = 0.0
         self._times_gone = 0
+        self._forget_at_s = -math.inf
         self._closed = False
 
     # ------------------------------------------------------------------ asking for leave
@@ -250,16 +256,17 @@ class SharedPacer:
 
     async def _wait_for(self, requests: int, tokens: int, rates: Rates) -> None:
         """Reserve for a block, and wait until it may go and no pause is on."""
-        wait_s = await self._reserve(requests, tokens, rates)
         while True:
-            paused_s = self._paused_until_s - self._clock.now()
-            wait_s = max(wait_s, paused_s)
-            if wait_s <= 0.0:
-                return
-            await self._clock.sleep(wait_s)
+            reserved_s = await self._reserve(requests, tokens, rates)
+            wait_s = max(reserved_s, self._paused_until_s - self._clock.now())
+            if wait_s > 0.0:
+                await self._clock.sleep(wait_s)
             if wait_s > LOOK_AGAIN_S:
                 await self._look()
-            wait_s = 0.0
+            if self._paused_until_s <= self._clock.now():
+                return
+            # A pause came after the reservation. It is made anew, so that the blocks of all
+            # workers do not go at once when the pause ends.
 
     async def _reserve(self, requests: int, tokens: int, rates: Rates) -> float:
         lease = await self._ask(requests, tokens, rates)
@@ -267,7 +274,9 @@ class SharedPacer:
             self._note_pause(lease.paused_s)
             return lease.wait_s
         # The local pacer keeps the whole limit; here it is the share.
-        return self._alone.reserve(requests, tokens, rates.share(self._workers), self._clock.now())
+        now_s = self._clock.now()
+        self._alone.pause(self._paused_until_s - now_s, now_s)
+        return self._alone.reserve(requests, tokens, rates.share(self._workers), now_s)
 
     async def _ask(self, requests: int, tokens: int, rates: Rates) -> Lease | None:
         """Ask the shared limit; None while it is gone."""
@@ -323,11 +332,15 @@ class SharedPacer:
             self._announce(1.0 / self._workers, f"shared limit gone: {message}")
 
     def _found(self, lease: Lease) -> None:
-        self._workers = max(self._workers_min, lease.workers)
+        now_s = self._clock.now()
         if self._gone_since_s is not None:
-            self._alone_s += self._clock.now() - self._gone_since_s
+            self._alone_s += now_s - self._gone_since_s
             self._gone_since_s = None
+            # A limit that starts anew has not seen the others yet: they are not forgotten.
+            self._forget_at_s = now_s + FORGET_S
             self._announce(1.0, "shared limit is back")
+        held = self._workers if now_s < self._forget_at_s else self._workers_min
+        self._workers = max(held, lease.workers)
 
     def _announce(self, value: float, why: str) -> None:
         if self._events.active:

@@ -11,6 +11,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from dikast.engine.errors import ConfigError
 from dikast.engine.ports import Lease, SharedLimitGone
@@ -29,16 +30,16 @@ local time = redis.call('TIME')
 local now = time[1] + time[2] / 1e6
 local state = redis.call('HMGET', KEYS[1], 'requests', 'tokens', 'paused')
 local catch_up = tonumber(ARGV[7])
-local at = now
+local paused = tonumber(state[3] or 0)
+local at = math.max(now, paused)
 local function reserve(field, held, amount, rate)
   if rate <= 0 or amount == 0 then return end
-  local start = math.max(tonumber(held or 0), now - catch_up)
+  local start = math.max(tonumber(held or 0), now - catch_up, paused)
   redis.call('HSET', KEYS[1], field, string.format('%.6f', start + amount / rate))
   at = math.max(at, start)
 end
 reserve('requests', state[1], tonumber(ARGV[1]), tonumber(ARGV[3]))
 reserve('tokens', state[2], tonumber(ARGV[2]), tonumber(ARGV[4]))
-local paused = tonumber(state[3] or 0)
 local pause = tonumber(ARGV[6])
 if pause > 0 and now + pause > paused then
   paused = now + pause
@@ -130,7 +131,12 @@ class RedisLimit:
             SEEN_S,
         )
         try:
-            found = await self._script(keys=[name, f"{name}:workers"], args=arguments)
+            try:
+                found = await self._script(keys=[name, f"{name}:workers"], args=arguments)
+            except RedisConnectionError:
+                # Connections that were open when the server went away fail once each.
+                await self._redis.connection_pool.disconnect(inuse_connections=False)
+                found = await self._script(keys=[name, f"{name}:workers"], args=arguments)
         except (RedisError, OSError, TimeoutError) as error:
             raise SharedLimitGone(f"Redis at {self._where}: {error}") from error
         wait_s, paused_s, workers = found

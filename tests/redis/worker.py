@@ -1,6 +1,6 @@
 """A worker on a shared key, as a process: sends as fast as it may and writes down when it sent.
 
-    python -m tests.redis.worker URL REQUESTS_PER_MIN TOKENS_PER_MIN SECONDS [PAUSE_AT_S PAUSE_S]
+python -m tests.redis.worker URL REQUESTS_PER_MIN TOKENS_PER_MIN SECONDS [PAUSE_AT_S PAUSE_S]
 """
 
 import asyncio
