@@ -77,7 +77,7 @@ async def run(args: argparse.Namespace) -> int:
     wiring.build_providers(settings, clock=SystemClock())  # a missing key is told once, here
     plan = await _plan(args, folder, workers)
     store = None
-    if args.processes is not None:
+    if args.on is None:  # workers on several machines must not lock one file
         store = wiring.store_path(settings, Output(str(target), clock=SystemClock()))
     crew = await crews.open_crew(args.on, workers, say=shard_job.tell)
     fleet = Fleet(args, settings, plan, folder, crew, workers, store)

@@ -1,6 +1,7 @@
-"""Several processes on one key over a real Redis: the limit holds, pauses reach all, loss is told."""
+"""Several processes on one key over a real Redis: the limit holds, a pause reaches all."""
 
 import asyncio
+import itertools
 import json
 import random
 import subprocess
@@ -62,7 +63,7 @@ def test_three_processes_hold_one_limit_and_use_it(
 def test_a_retry_after_seen_by_one_process_pauses_all_within_a_second(redis: RedisServer) -> None:
     first, *others = send(redis, 3, 12_000, 0, 4.0, 1.0, 2.0)
 
-    gaps = [(after - before, before) for before, after in zip(first, first[1:], strict=False)]
+    gaps = [(after - before, before) for before, after in itertools.pairwise(first)]
     pause_s, refused_at_s = max(gaps)
     assert pause_s >= 2.0
     for times in others:
