@@ -34,7 +34,6 @@ def test_two_ray_workers_and_three_processes_hold_one_limit(
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
         remote = ray.remote(num_cpus=1)(work)
-        ray.get([ray.remote(num_cpus=1)(str).remote(place) for place in range(2)])  # both are up
         from_ray = [remote.remote(redis.url, seed) for seed in (1, 2)]
         words = [redis.url, str(PER_S * 60), "0", str(SECONDS)]
         children = [
