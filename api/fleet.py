@@ -18,7 +18,7 @@ from typing import Protocol
 
 import msgspec
 
-from dikast import crews, shard_job, shards, status, wiring
+from dikast import crews, pacing, shard_job, shards, status, wiring
 from dikast import manifest as records
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
@@ -73,7 +73,7 @@ async def run(args: argparse.Namespace) -> int:
         _set_aside(args, target, folder)
     _refuse_foreign(target, folder)
     settings = wiring.settle(shard_job.choices_of(args, whole=True))
-    await wiring.check_shared(settings)
+    await pacing.check_shared(settings.pacing)
     wiring.build_providers(settings, clock=SystemClock())  # a missing key is told once, here
     plan = await _plan(args, folder, workers)
     store = None

@@ -6,15 +6,13 @@ strategy, providers, a call store, sources and sinks. Judges nothing itself.
 
 import math
 import os
-import socket
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from dikast import providers, sinks, strategies, streams
+from dikast import pacing, providers, sinks, strategies, streams
 from dikast.config import (
     WORKERS_MAX,
     JudgeSettings,
@@ -30,7 +28,7 @@ from dikast.config import (
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError, SinkError, StoreError
 from dikast.engine.model import Judge, Pair, Row
-from dikast.engine.ports import CallStore, Clock, Observer, SharedLimit, Sink, Source
+from dikast.engine.ports import CallStore, Clock, Observer, Sink, Source
 from dikast.engine.run import Engine
 from dikast.engine.sources import FileSource
 from dikast.engine.store import open_store
@@ -86,8 +84,8 @@ def settle(choices: Choices) -> Settings:
     return settings
 
 
-def _with_workers(pacing: PacingSettings, one_of: int | None) -> PacingSettings:
-    return pacing if one_of is None else msgspec.structs.replace(pacing, workers=one_of)
+def _with_workers(said: PacingSettings, one_of: int | None) -> PacingSettings:
+    return said if one_of is None else msgspec.structs.replace(said, workers=one_of)
 
 
 def _with_judge(text: str, settings: Settings) -> tuple[str, Settings]:
@@ -297,7 +295,7 @@ def build_engine(
     _check_budget(settings)
     strategy = build_strategy(settings)
     built = build_providers(settings, clock=clock, env=env, truth=truth)
-    shared = shared_limit(settings.pacing, os.environ if env is None else env)
+    shared = pacing.shared_limit(settings.pacing, os.environ if env is None else env)
     # Without a shared limit each of several workers keeps to its part of it.
     share = settings.pacing.workers if shared is None else 1
     return Engine(
@@ -318,49 +316,6 @@ def build_engine(
         seed=run.seed,
         observers=observers,
     )
-
-
-def shared_limit(pacing: PacingSettings, env: Mapping[str, str]) -> SharedLimit | None:
-    """The limit that workers share, as configured; connects when it is first asked.
-
-    Raises:
-        ConfigError: the client library is missing.
-    """
-    if pacing.shared is None:
-        return None
-    limit: SharedLimit = _redis_limit(pacing, env)
-    return limit
-
-
-def _redis_limit(pacing: PacingSettings, env: Mapping[str, str]) -> Any:
-    try:
-        library = import_module("dikast.providers.redis_limit")
-    except ImportError as error:
-        if error.name is not None and error.name.startswith("dikast"):
-            raise
-        raise ConfigError(
-            "[pacing] shared needs the package redis: pip install 'dikast[redis]'"
-        ) from error
-    return library.RedisLimit(
-        pacing.shared,
-        password=env.get(pacing.password_env),
-        worker=f"{socket.gethostname()}:{os.getpid()}",
-        prefix=pacing.prefix,
-    )
-
-
-async def check_shared(settings: Settings) -> None:
-    """See that the shared limit answers, before anything is spent.
-
-    Raises:
-        ConfigError: it does not.
-    """
-    if settings.pacing.shared is not None:
-        limit = _redis_limit(settings.pacing, os.environ)
-        try:
-            await limit.check()
-        finally:
-            await limit.aclose()
 
 
 def engine_from_file(path: str | Path, *, observers: tuple[Observer, ...] = ()) -> Engine:

@@ -71,7 +71,8 @@ class RedisLimit:
         self._where = url.rpartition("@")[2]
         self._worker = worker
         self._prefix = prefix
-        self._redis: Any = Redis.from_url(
+        connect: Any = Redis.from_url  # pyright: ignore[reportUnknownMemberType]
+        self._redis: Any = connect(
             url,
             password=password,
             socket_timeout=TIMEOUT_S,

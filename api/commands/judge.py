@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from dikast import shards, status, streams, wiring
+from dikast import pacing, shards, status, streams, wiring
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, DikastError, SinkError
@@ -73,7 +73,7 @@ async def judge_into(args: argparse.Namespace, settings: Settings, job: Job | No
         job: a shard to judge instead of the named pairs.
     """
     wiring.check_output_name(args.output)
-    await wiring.check_shared(settings)
+    await pacing.check_shared(settings.pacing)
     clock = SystemClock()
     output = Output(args.output, argv=args.argv, clock=clock)
     source = wiring.open_source(args.pairs, args.format) if job is None else job.source

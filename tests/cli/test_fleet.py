@@ -16,10 +16,9 @@ import pytest
 from dikast.providers import simulate_server
 from dikast.providers.simulate_server import SimulateServer
 from dikast.providers.simulation import SimulatedSettings
-from tests.cli.conftest import Cli
 from tests.cli.test_kill import CONFIG, WORKERS, write_pairs
 from tests.cli.test_shards import digest
-from tests.cli.tools import pair, rows_of, write_rows
+from tests.cli.tools import Cli, pair, rows_of, write_rows
 
 PAIRS = 300
 

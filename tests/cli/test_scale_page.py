@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cli
-from tests.cli.tools import DEMO
+from tests.cli.tools import DEMO, Cli
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "scale-out.md"
 

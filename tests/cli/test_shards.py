@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Cli
-from tests.cli.tools import manifest_of, pair, rows_of, write_rows
+from tests.cli.tools import Cli, manifest_of, pair, rows_of, write_rows
 
 JUDGE = ("--judge", "simulated:careful")
 

@@ -86,6 +86,7 @@ async def test_the_script_computes_what_the_engine_computes(redis: RedisServer) 
             lease = await limit.reserve("k", requests, tokens, 50.0, 4000.0)
             expected_s = twin.reserve(requests, tokens, rates, before_s)
             assert lease.wait_s == pytest.approx(expected_s, abs=0.06)
+        lease = await limit.reserve("k", 0, 0, 50.0, 4000.0)
         assert lease.workers == 1
         assert twin.paused_s(clock.now()) == lease.paused_s == 0.0
         await limit.pause("k", 5.0)

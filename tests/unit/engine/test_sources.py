@@ -268,7 +268,7 @@ async def test_no_file_stays_open_when_reading_stops_early(tmp_path: Path) -> No
     await source.aclose()
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(fd)
-    await batches.aclose()  # type: ignore[attr-defined]  # an async generator
+    await batches.aclose()  # an async generator
 
 
 _PRINT = """
