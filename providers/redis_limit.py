@@ -7,7 +7,7 @@ minute after the last of them asked. Knows no provider; the only file that knows
 """
 
 import math
-from typing import Any
+from typing import Any, cast
 
 from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
@@ -71,8 +71,7 @@ class RedisLimit:
         self._where = url.rpartition("@")[2]
         self._worker = worker
         self._prefix = prefix
-        connect: Any = Redis.from_url  # pyright: ignore[reportUnknownMemberType]
-        self._redis: Any = connect(
+        self._redis: Any = cast("Any", Redis).from_url(
             url,
             password=password,
             socket_timeout=TIMEOUT_S,
