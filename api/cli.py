@@ -73,6 +73,8 @@ def build_parser() -> argparse.ArgumentParser:
     add_audit(_command(commands, "audit", shared, "set people's labels beside the judge's"), shared)
     add_anchors(lambda name, help_: _command(commands, name, shared, help_), _add_choices, _Parser)
     add_rank(_command(commands, "rank", shared, "rank models by their battles, with doubt"))
+    _add_shard(commands, shared)
+    _add_merge(commands, shared)
     return parser
 
 
@@ -112,16 +114,16 @@ def _add_choices(command: argparse.ArgumentParser) -> None:
 def _add_judge(commands: Any, shared: Any) -> None:
     command = _command(commands, "judge", shared, "judge pairs and write one outcome a line")
     command.add_argument(
-        "pairs", nargs="+", metavar="PAIRS", help="files, folders, patterns, addresses; - is stdin"
+        "pairs", nargs="*", metavar="PAIRS", help="files, folders, patterns, addresses; - is stdin"
     )
     command.add_argument(
         "-o",
         "--output",
-        required=True,
         metavar="OUT",
         help="output, resumed: OUT.jsonl or OUT.parquet; - is stdout",
     )
     _add_choices(command)
+    _add_workers(command)
     _add_input(command)
     command.add_argument(
         "--sink", action="append", default=[], metavar="URL", help="a further sink; may be repeated"
@@ -139,6 +141,29 @@ def _add_judge(commands: Any, shared: Any) -> None:
         "--log-level", default="warning", choices=("debug", "info", "warning", "error")
     )
     command.add_argument("--log-format", default="console", choices=("console", "json"))
+
+
+def _add_workers(command: argparse.ArgumentParser) -> None:
+    """How many workers there are, and which part of the work this one does."""
+    command.add_argument(
+        "--processes", type=int, metavar="N", help="judge in N processes of this machine"
+    )
+    command.add_argument(
+        "--on", metavar="ray[://HOST:PORT]", help="judge on the machines of a Ray cluster"
+    )
+    command.add_argument(
+        "--shard",
+        metavar="PLAN",
+        help="judge one shard: of a plan (with --index), or I/N of PAIRS into the folder OUT",
+    )
+    command.add_argument("--index", type=int, metavar="I", help="number of the shard, from 0")
+    command.add_argument(
+        "--one-of",
+        type=int,
+        metavar="N",
+        help="N workers use the same key: keep to a part of its limits, unless they are shared",
+    )
+    command.add_argument("--with-parent", action="store_true", help=argparse.SUPPRESS)
 
 
 def _add_input(command: argparse.ArgumentParser) -> None:
@@ -251,6 +276,31 @@ def _add_weights(commands: Any, shared: Any) -> None:
         "--labels", metavar="FILE", help="labels of people, instead of those of the pairs"
     )
     command.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
+
+
+def _add_shard(commands: Any, shared: Any) -> None:
+    command = _command(commands, "shard", shared, "cut pairs into shards for several workers")
+    command.add_argument("pairs", nargs="+", metavar="PAIRS", help="input files")
+    command.add_argument("-o", "--output", required=True, metavar="DIR", help="folder of the plan")
+    _add_choices(command)
+    command.add_argument("--shards", type=int, metavar="N", help="so many shards of equal size")
+    command.add_argument("--rows", type=int, metavar="N", help="shards of so many rows")
+    command.add_argument("--format", metavar="F", help="input format; recognised by default")
+    command.add_argument("--limit", type=int, metavar="N", help="read at most this many rows")
+    command.add_argument("--json", action="store_true", help="print a summary as JSON on stdout")
+
+
+def _add_merge(commands: Any, shared: Any) -> None:
+    command = _command(commands, "merge", shared, "put judged shards together into one output")
+    command.add_argument("folder", metavar="DIR", help="folder of the plan and its shards")
+    command.add_argument("-o", "--output", required=True, metavar="OUT", help="JSONL output")
+    command.add_argument(
+        "--partial", action="store_true", help="write what is there although shards are missing"
+    )
+    command.add_argument(
+        "--fresh", action="store_true", help="keep an output that is there as OUT.old"
+    )
+    command.add_argument("--json", action="store_true", help="print a summary as JSON on stdout")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,6 +4,7 @@
     [judges.NAME]     a model behind a provider, asked how, at which price
     [templates]       further prompt files, by name
     [strategy]        the tree of how a pair is judged
+    [pacing]          limits that several workers share
     [run]             workers, seed, money, retries, store, shutdown
     [anchors]         items judged in every run, and how far they may move
     [input]           which column stands for which field, format, split
@@ -201,6 +202,22 @@ class InputSettings(Section, frozen=True):
     """Column of the input by field, such as `question = "prompt"`, as a table `[input.columns]`."""
 
 
+class PacingSettings(Section, frozen=True):
+    """Limits of keys that several workers use at the same time, on one machine or many."""
+
+    shared: str | None = None
+    """Address of a Redis through which all workers share the limits of their keys, such as
+    `redis://host:6379/0`; absent: every worker paces alone."""
+    prefix: str = "dikast"
+    """Stands before the names of keys in Redis; workers with the same prefix and the same provider
+    names share a limit."""
+    password_env: str = "DIKAST_REDIS_PASSWORD"
+    """Environment variable that holds the password of Redis, where it wants one."""
+    workers: int = 1
+    """The fewest workers to reckon with when Redis is gone: each then takes the limit divided by
+    this, or by the workers last seen if they were more."""
+
+
 class ProviderEntry(Section, frozen=True):
     """One `[providers.NAME]` table: what its kind needs, and the limits of its key."""
 
@@ -219,11 +236,12 @@ class Settings(Section, frozen=True):
     run: RunSettings = RunSettings()
     anchors: AnchorSettings = AnchorSettings()
     input: InputSettings = InputSettings()
+    pacing: PacingSettings = PacingSettings()
     base_dir: Path = Path()
     """Folder that relative paths in the configuration start from."""
 
 
-SECTIONS = ("providers", "judges", "templates", "strategy", "run", "anchors", "input")
+SECTIONS = ("providers", "judges", "templates", "strategy", "run", "anchors", "input", "pacing")
 
 
 def load_settings(path: Path) -> Settings:
@@ -268,11 +286,13 @@ def parse_settings(raw: Mapping[str, Any], base_dir: Path = Path()) -> Settings:
         run=read_table(_table(raw, "run"), RunSettings, "run"),
         anchors=read_table(_table(raw, "anchors"), AnchorSettings, "anchors"),
         input=read_table(_table(raw, "input"), InputSettings, "input"),
+        pacing=read_table(_table(raw, "pacing"), PacingSettings, "pacing"),
         base_dir=base_dir,
     )
     check_names(settings)
     _check_ranges(settings.run)
     settings.anchors.tolerance()
+    _check_pacing(settings.pacing)
     return settings
 
 
@@ -325,6 +345,23 @@ def _check_ranges(run: RunSettings) -> None:
             raise ConfigError(f"run.{name}: must be at least {least}, not {value}")
         if not value <= most:
             raise ConfigError(f"run.{name}: must be at most {most}, not {value}")
+
+
+def _check_pacing(pacing: PacingSettings) -> None:
+    if pacing.workers < 1:
+        raise ConfigError(f"pacing.workers: must be at least 1, not {pacing.workers}")
+    if pacing.shared is None:
+        return
+    scheme, _, rest = pacing.shared.partition("://")
+    if scheme not in ("redis", "rediss") or not rest:
+        raise ConfigError(
+            "pacing.shared: must be the address of a Redis, such as redis://host:6379/0"
+        )
+    if "@" in rest:
+        raise ConfigError(
+            "pacing.shared: must not hold a login; put the password into the variable "
+            f"{pacing.password_env}"
+        )
 
 
 def _table(raw: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dikast.config import (
     InputSettings,
     JudgeSettings,
     LimitSettings,
+    PacingSettings,
     PriceSettings,
     RetrySettings,
     RunSettings,
@@ -128,6 +129,7 @@ def sections() -> list[tuple[str, type[msgspec.Struct]]]:
     out.append(("`[run.retry]`", RetrySettings))
     out.append(("`[anchors]`", AnchorSettings))
     out.append(("`[input]`", InputSettings))
+    out.append(("`[pacing]`", PacingSettings))
     return out
 
 

@@ -43,6 +43,7 @@ class RunEntry(Record, frozen=True):
     ledger: Ledger | None = None
     versions: dict[str, str] = {}
     anchors: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Manifest(Record, frozen=True):

@@ -43,6 +43,7 @@ class Output:
         self._argv = records.without_secrets([shown(word) for word in argv])
         self._clock = clock
         self._manifest: Manifest | None = None
+        self.notes: tuple[str, ...] = ()
 
     def set_aside(self) -> Path | None:
         """Rename an existing output (and its manifest) so that a new one can start; its new name.
@@ -152,12 +153,13 @@ class Output:
         )
         records.write_manifest(self.path, self._manifest)
 
-    def end(self, report: RunReport, *, simulated: bool) -> None:
-        """Write how the run ended.
+    def end(self, report: RunReport, *, simulated: bool, notes: Sequence[str] = ()) -> None:
+        """Write how the run ended; `notes` say what a reader of the outcomes ought to know.
 
         Raises:
             SinkError: the manifest cannot be written.
         """
+        self.notes = tuple(notes)
         self._end(
             status=_status(report),
             stop_reason=report.stopped,
@@ -165,6 +167,7 @@ class Output:
             duration_s=round(report.duration_s, 3),
             ledger=report.ledger,
             simulated=simulated,
+            notes=self.notes,
         )
 
     def end_with_error(self, message: str) -> None:

@@ -28,6 +28,7 @@ _WAITS = {
     "requests": "the request rate",
     "tokens": "the token rate",
     "retry_after": "retry_after",
+    "shared": "its share of the rate",
 }
 
 
@@ -54,6 +55,7 @@ class Progress:
         self.spent_usd = 0.0
         self.simulated = False
         self.stopping: str | None = None
+        self.in_flight_name = "in flight"
         self.lag: Callable[[], int | None] | None = None
         self._pauses: dict[str, tuple[float, str]] = {}
         self._started_s: float | None = None
@@ -97,7 +99,7 @@ class Progress:
             parts.append(f"{_rate(rate)} pairs/s")
         if self.calls:
             parts.append(f"{_rate(self.calls / elapsed_s)} calls/s")
-        parts.append(f"{in_flight:,} in flight")
+        parts.append(f"{in_flight:,} {self.in_flight_name}")
         waiting = sum(sum(each.waiting.values()) for each in pacers)
         if waiting:
             parts.append(f"{waiting:,} queued")
@@ -123,6 +125,8 @@ class Progress:
     def _waits(self, pacers: Sequence[PacerStats], now_s: float) -> list[str]:
         out: list[str] = []
         for each in pacers:
+            if each.note:
+                out.append(f"key {each.name}: {each.note}")
             if each.paused_s > 0:
                 why = self._pauses.get(each.name, (0.0, "retry_after"))[1]
                 out.append(f"waiting {_left(each.paused_s)} for key {each.name} ({why})")

@@ -5,10 +5,12 @@ Used by commands only; a library caller keeps its own signal handling.
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Callable, Generator
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_STDIN = 0
 
 
 @contextlib.contextmanager
@@ -50,3 +52,23 @@ def first_signal() -> Generator[asyncio.Future[signal.Signals], None, None]:
 
     with on_signals(take):
         yield got
+
+
+@contextlib.contextmanager
+def on_end_of_stdin(gone: Callable[[], None]) -> Generator[None, None, None]:
+    """Call `gone` when standard input, a pipe from the parent process, comes to its end.
+
+    A parent that is killed can tell nobody; its end of the pipe is closed all the same.
+    """
+    loop = asyncio.get_running_loop()
+
+    def ready() -> None:
+        if not os.read(_STDIN, 1024):
+            loop.remove_reader(_STDIN)
+            gone()
+
+    loop.add_reader(_STDIN, ready)
+    try:
+        yield
+    finally:
+        loop.remove_reader(_STDIN)

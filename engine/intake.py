@@ -15,6 +15,19 @@ from dikast.engine.model import BadRow, Failed, Row, Subject
 from dikast.engine.ports import Source, StreamSource
 
 
+def duplicate_name(id: str, here: str) -> str:
+    """The id of the outcome of a row at `here` whose own id was used before."""
+    return f"{id}#duplicate@{here}"
+
+
+def used_before(id: str, there: str) -> str:
+    """What is said of a row whose id was used before, at `there`."""
+    return (
+        f"the id {id!r} was already used at {there}; that first one is judged, give this one an "
+        "id of its own"
+    )
+
+
 class Work:
     """One thing for a worker to do: a pair or item to judge, or an outcome that is already known.
 
@@ -125,7 +138,7 @@ class Intake:
             field = f", field {item.field!r}" if item.field else ""
             known = Failed(
                 id=item.id or place,
-                reason="bad_row",
+                reason=item.reason,
                 message=f"{place}{field}: {item.message}",
                 file=row.file or None,
                 line=row.line or None,
@@ -136,10 +149,9 @@ class Intake:
         if first is not None:
             here = f"{row.file or 'input'}:{row.line}"
             known = Failed(
-                id=f"{item.id}#duplicate@{here}",
+                id=duplicate_name(item.id, here),
                 reason="duplicate_id",
-                message=f"{here}: the id {item.id!r} was already used at {self._unpack(first)}; "
-                "that first one is judged, give this one an id of its own",
+                message=f"{here}: {used_before(item.id, self._unpack(first))}",
                 file=row.file or None,
                 line=row.line or None,
             )

@@ -93,6 +93,33 @@ def split_json(
     yield splitter.finish()
 
 
+def read_lines(read: Read, *, row_bytes_max: int, first: int) -> Iterator[list[Item]]:
+    """Rows of plain text that is known to be lines, such as a part of a file cut at a newline.
+
+    Args:
+        read: returns up to so many bytes, and none at the end.
+        row_bytes_max: a row longer than this becomes a flaw.
+        first: the number of the first line.
+
+    Raises:
+        OSError: reading failed.
+    """
+    lines = _Lines(row_bytes_max)
+    lines.number = first - 1
+    while chunk := read(_CHUNK_BYTES):
+        if items := lines.feed(chunk):
+            yield items
+    yield lines.finish()
+
+
+def is_plain_lines(head: bytes) -> bool:
+    """True when an input that begins with `head` is lines of text as they stand: not packed, no
+    array, no byte order mark.
+    """
+    marks = (_GZIP, _ZSTD, PARQUET, BOM, *UTF16)
+    return not head.startswith(marks) and not head.lstrip().startswith(b"[")
+
+
 # -- unpacking --------------------------------------------------------------------------------
 
 

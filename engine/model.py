@@ -97,11 +97,12 @@ Subject = Pair | Item
 
 
 class BadRow(Record, frozen=True):
-    """An input row that is no pair and no item: where it stands and what is wrong with it."""
+    """An input row that is no pair and no item; `reason` is that of its failed outcome."""
 
     message: str
     id: str | None = None
     field: str | None = None
+    reason: str = "bad_row"
 
 
 class Row(Record, frozen=True):

@@ -54,6 +54,21 @@ class Limits(Record, frozen=True):
     concurrency_start: int | None = None
     """Requests in flight at first, doubled each round trip; absent: a careful, spaced start for a
     key without `requests_per_min`, and `concurrency_max` at once for a key with it."""
+    share: int = 1
+    """This worker is one of so many on the key and keeps to its part of every limit, also of one
+    that headers tell."""
+
+    def part(self) -> "Limits":
+        """The limits of this worker alone."""
+        if self.share == 1:
+            return self
+        return Limits(
+            requests_per_min=_part(self.requests_per_min, self.share),
+            tokens_per_min=_part(self.tokens_per_min, self.share),
+            concurrency_max=max(1, self.concurrency_max // self.share),
+            concurrency_start=_part(self.concurrency_start, self.share),
+            share=self.share,
+        )
 
 
 class Leave(Permit):
@@ -89,6 +104,8 @@ class KeyPacer:
         self, name: str, limits: Limits, clock: Clock, rng: random.Random, events: Events
     ) -> None:
         _check(name, limits)
+        limits = limits.part()
+        self._share = limits.share
         self.name = name
         self._clock = clock
         self._rng = rng
@@ -384,6 +401,7 @@ class KeyPacer:
         limit, reset_s = rate.requests_limit, rate.requests_reset_s
         if limit is not None and (limit < 1 or (reset_s or 0.0) > MINUTE_RESET_MAX_S):
             limit = None
+        limit = _part(limit, self._share)
         if limit is not None and (self._stated_per_min is None or limit < self._stated_per_min):
             self._stated_per_min = limit
             self._start = None
@@ -391,6 +409,7 @@ class KeyPacer:
         tokens = rate.tokens_limit
         if tokens is not None and tokens > 0 and (rate.tokens_reset_s or 0.0) <= MINUTE_RESET_MAX_S:
             self._tokens_largest = tokens
+            tokens = _part(tokens, self._share) or 1
             if self._tokens_per_min is None or tokens < self._tokens_per_min:
                 self._tokens_per_min = tokens
                 if self._tokens is not None:
@@ -435,6 +454,10 @@ class KeyPacer:
     def _waiting(self) -> int:
         return len(self._waiters) - self._cancelled
 
+    def stated(self) -> tuple[int | None, int | None]:
+        """Requests and tokens a minute, as configured or as headers said; None: not known."""
+        return self._stated_per_min, self._tokens_per_min
+
     def snapshot(self) -> PacerStats:
         """Counts for progress and tests. All wait for what the first in the queue waits for."""
         waiting = self._waiting()
@@ -454,8 +477,14 @@ class KeyPacer:
         )
 
 
+def _part(limit: int | None, share: int) -> int | None:
+    return None if limit is None else max(1, limit // share)
+
+
 def _check(name: str, limits: Limits) -> None:
-    for field in ("requests_per_min", "tokens_per_min", "concurrency_max", "concurrency_start"):
+    for field in (
+        "requests_per_min", "tokens_per_min", "concurrency_max", "concurrency_start", "share"
+    ):  # fmt: skip
         value = getattr(limits, field)
         if value is not None and value < 1:
             raise ConfigError(f"limits of {name!r}: {field} must be at least 1, not {value}")

@@ -8,7 +8,7 @@ user can write one in a screen of code.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from dikast.engine.errors import ProviderError
+from dikast.engine.errors import DikastError, ProviderError
 from dikast.engine.events import Event
 from dikast.engine.model import Call, Completion, Item, Outcome, Pair, Record, Row
 
@@ -193,13 +193,61 @@ class Pacer(Protocol):
 
 
 class PacerStats(Record, frozen=True):
-    """A pacer's state at one moment. `waiting` counts waiters by reason."""
+    """A pacer's state at one moment. `waiting` counts waiters by reason; `note` is for people."""
 
     name: str
     in_flight: int
     concurrency: float
     waiting: dict[str, int]
     paused_s: float = 0.0
+    note: str = ""
+
+
+class Lease(Record, frozen=True):
+    """What a shared limit answers: the block may go in `wait_s`, and no sooner than the pause of
+    the key is over; `workers` asked lately.
+    """
+
+    wait_s: float
+    paused_s: float
+    workers: int
+
+
+class SharedLimitGone(DikastError):  # noqa: N818 - it is a fact; the worker goes on alone
+    """The shared limit does not answer."""
+
+
+class SharedLimit(Protocol):
+    """One limit of one key, over all workers that name it alike."""
+
+    async def reserve(
+        self, key: str, requests: int, tokens: int, requests_per_s: float, tokens_per_s: float
+    ) -> Lease:
+        """Reserve for a block of calls; an empty block only asks for pauses and workers.
+
+        Args:
+            key: name of the key.
+            requests: calls in the block.
+            tokens: of all of them, less what earlier ones did not use (so it may be negative).
+            requests_per_s: what all workers together may send; infinite: not limited.
+            tokens_per_s: likewise.
+
+        Raises:
+            SharedLimitGone: it does not answer.
+        """
+        ...
+
+    async def pause(self, key: str, wait_s: float) -> None:
+        """Nobody sends for `wait_s`.
+
+        Raises:
+            SharedLimitGone: it does not answer.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connection; may be called twice."""
+        ...
 
 
 class CallStore(Protocol):

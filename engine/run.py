@@ -26,14 +26,17 @@ from dikast.engine.ports import (
     CallStore,
     Clock,
     Observer,
+    Pacer,
     PacerStats,
     Provider,
+    SharedLimit,
     Sink,
     Source,
     Strategy,
 )
 from dikast.engine.retry import RetryPolicy
 from dikast.engine.scheduler import Desk, Scheduler
+from dikast.engine.sharing import SharedPacer
 from dikast.engine.sources import IterableSource
 from dikast.engine.spec import spec_hash, spec_tree
 
@@ -99,6 +102,8 @@ class Engine:
         clock: time; the default follows the running loop.
         seed: seeds the back-off's randomness.
         observers: called synchronously with every event.
+        shared: a limit that this engine's keys share with other workers, or None.
+        shared_workers: the fewest workers to reckon with when the shared limit is gone.
     """
 
     def __init__(
@@ -115,8 +120,11 @@ class Engine:
         clock: Clock | None = None,
         seed: int = 0,
         observers: tuple[Observer, ...] = (),
+        shared: SharedLimit | None = None,
+        shared_workers: int = 1,
     ) -> None:
         self._providers = dict(providers)
+        self._shared = shared
         self._store = store
         self._workers = workers
         self._drain_s = drain_s
@@ -128,7 +136,7 @@ class Engine:
         self.simulated = any(getattr(each, "simulated", False) for each in providers.values())
         rng = random.Random(seed)
         limits = limits or {}
-        pacers = {
+        own = {
             name: KeyPacer(
                 name,
                 limits.get(name, Limits()),
@@ -138,6 +146,13 @@ class Engine:
             )
             for name in providers
         }
+        self._together: dict[str, SharedPacer] = {}
+        if shared is not None:
+            self._together = {
+                name: SharedPacer(pacer, shared, self._clock, self._events, workers=shared_workers)
+                for name, pacer in own.items()
+            }
+        pacers: Mapping[str, Pacer] = self._together or own
         self._gateway = Gateway(
             self._providers,
             pacers,
@@ -180,6 +195,10 @@ class Engine:
                 stack.push_async_callback(provider.aclose)
             if self._store is not None:
                 stack.push_async_callback(self._store.aclose)
+            if self._shared is not None:
+                stack.push_async_callback(self._shared.aclose)
+            for pacer in self._together.values():
+                stack.push_async_callback(pacer.aclose)
 
     def asker(self, priority: int = 0) -> PairAsk:
         """An `Ask` for calls that belong to no pair, with a bill of its own.

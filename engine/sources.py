@@ -11,6 +11,7 @@ import contextlib
 import os
 import threading
 from collections.abc import (
+    AsyncGenerator,
     AsyncIterable,
     AsyncIterator,
     Callable,
@@ -86,8 +87,10 @@ class FileSource:
         self._batch_rows = batch_rows
         self._row_bytes_max = row_bytes_max
         self._reading: Generator[Any, None, None] | None = None
+        self.formats: dict[str, str] = {}
+        """The format of each file that has been read from, by its name."""
 
-    async def batches(self) -> AsyncIterator[list[Row]]:
+    async def batches(self) -> AsyncGenerator[list[Row], None]:
         """Rows in input order.
 
         Raises:
@@ -153,9 +156,11 @@ class FileSource:
                         continue
                     form = _recognise(waiting, place.shown)
                     items, waiting = waiting, []
+                self.formats[place.shown] = form
                 yield from self._cut(items, form, place.shown)
             if waiting:
-                yield from self._cut(waiting, _recognise(waiting, place.shown), place.shown)
+                form = self.formats[place.shown] = _recognise(waiting, place.shown)
+                yield from self._cut(waiting, form, place.shown)
 
     def _objects(self, place: Place) -> Generator[list[tuple[str, int, Any]], None, None]:
         chunks = read_place(place, self._columns, row_bytes_max=self._row_bytes_max)

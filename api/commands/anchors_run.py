@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dikast import status, wiring
+from dikast import settling, status, wiring
 from dikast.analysis.tolerance import Tolerance
 from dikast.commands.anchors import with_analysis
 from dikast.commands.anchors_files import AnchorRun, AnchorSet, item_of, read_set, ref_of
@@ -103,7 +103,7 @@ def stopper(engine: Engine) -> Callable[[int, signal.Signals], None]:
 async def run(args: argparse.Namespace) -> int:
     """Judge the set, write the run; status 1 when an anchor failed."""
     report = with_analysis("dikast.commands.anchors_check")
-    settings = wiring.settle(choices_from(args))
+    settings = settling.settle(choices_from(args))
     anchors = read_set(args.anchors)
     output = _output(args)
     if args.twice and args.store is not None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from dikast import status, wiring
+from dikast import settling, status, wiring
 from dikast.analysis.benchmark_account import (
     Account,
     FigureBook,
@@ -76,7 +76,7 @@ class Cast:
                 raise ConfigError(f"--{name}: say which model that is, such as openai:gpt-4o-mini")
         screener = args.screener or args.judge
         named = list(dict.fromkeys([args.judge, screener, *args.strong, *args.weak]))
-        choices = wiring.Choices(
+        choices = settling.Choices(
             config=args.config,
             judges=tuple(named),
             strategy="committee" if len(named) > 1 else None,
@@ -86,7 +86,7 @@ class Cast:
             store=args.store,
             no_store=True if args.no_store else None,
         )
-        self.settings: Settings = wiring.settle(choices)
+        self.settings: Settings = settling.settle(choices)
         judges = wiring.judges_in(self.settings)
         if len(judges) < len(named):
             raise ConfigError("two of the models go by the same name; name each in the same way")

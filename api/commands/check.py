@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dikast import status, wiring
+from dikast import settling, status, wiring
 from dikast.commands import injection
 from dikast.commands.choices import choices_from
 from dikast.config import Settings
@@ -41,7 +41,7 @@ async def run(args: argparse.Namespace) -> int:
         return await injection.run(args)
     if args.max_flip_rate is not None or args.clean is not None:
         raise ConfigError("--max-flip-rate and --clean belong to --injection; add that")
-    settings = wiring.settle(choices_from(args))
+    settings = settling.settle(choices_from(args))
     strategy = wiring.build_strategy(settings)
     used = {judge.provider for judge in wiring.judges_in(settings).values()}
     clock = SystemClock()

@@ -2,12 +2,12 @@
 
 import argparse
 
-from dikast import wiring
+from dikast import settling
 
 
-def choices_from(args: argparse.Namespace) -> wiring.Choices:
+def choices_from(args: argparse.Namespace) -> settling.Choices:
     """The command line's say in the settings."""
-    return wiring.Choices(
+    return settling.Choices(
         config=args.config,
         judges=tuple(args.judge),
         strategy=args.strategy,
@@ -21,4 +21,5 @@ def choices_from(args: argparse.Namespace) -> wiring.Choices:
         format=getattr(args, "format", None),
         split=getattr(args, "split", None),
         columns=getattr(args, "columns", None),
+        one_of=getattr(args, "one_of", None),
     )

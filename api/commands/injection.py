@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from dikast import status, tables, wiring
+from dikast import settling, status, tables, wiring
 from dikast.commands.anchors import with_analysis
 from dikast.commands.anchors_init import Chosen
 from dikast.commands.choices import choices_from
@@ -72,7 +72,7 @@ class Found(Record, frozen=True):
 async def run(args: argparse.Namespace) -> int:
     """Ask, count, print; status 4 when more gave in than the gate allows."""
     intervals = with_analysis("dikast.analysis.intervals")
-    settings = wiring.settle(choices_from(args))
+    settings = settling.settle(choices_from(args))
     _check(args, settings)
     pairs = await _clean(args, settings.run.seed)
     found = await _ask(args, settings, pairs)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from dikast import status, streams, wiring
+from dikast import pacing, settling, shards, status, streams, wiring
 from dikast.commands.anchors_lane import AnchorLane, open_lane
 from dikast.commands.choices import choices_from
 from dikast.config import Settings
@@ -24,7 +24,8 @@ from dikast.logging import LogObserver, build_logger
 from dikast.outputs import Output
 from dikast.progress import Progress, ProgressWriter, duration
 from dikast.rows import count_rows
-from dikast.signals import on_signals
+from dikast.shards import Job
+from dikast.signals import on_end_of_stdin, on_signals
 from dikast.sinks import OutputScan
 from dikast.streams import TopicDone
 
@@ -33,14 +34,35 @@ _MESSAGE_SHOWN = 200  # characters of a failure's message on the terminal
 
 async def run(args: argparse.Namespace) -> int:
     """Judge, write, give account; the exit status says how it went."""
+    if args.processes is not None or args.on is not None:
+        from dikast.fleet import run as judge_with_workers
+
+        return await judge_with_workers(args)
+    if args.shard is not None:
+        from dikast.shard_job import run as judge_shard
+
+        return await judge_shard(args, judge_into)
+    if not args.pairs or args.output is None:
+        raise ConfigError("name the pairs to judge, and the output with -o OUT.jsonl")
     if args.output == "-" and args.json:
         raise ConfigError("-o - and --json both want standard output; choose one of them")
-    settings = wiring.settle(choices_from(args))
+    return await judge_into(args, settling.settle(choices_from(args)))
+
+
+async def judge_into(args: argparse.Namespace, settings: Settings, job: Job | None = None) -> int:
+    """One run on one output.
+
+    Args:
+        args: the command line.
+        settings: who judges, and how.
+        job: a shard to judge instead of the named pairs.
+    """
     wiring.check_output_name(args.output)
+    await pacing.check_shared(settings.pacing)
     clock = SystemClock()
     lane = open_lane(args, settings, clock)
     output = Output(args.output, argv=args.argv, clock=clock)
-    source = wiring.open_source(args.pairs, settings.input)
+    source = wiring.open_source(args.pairs, settings.input) if job is None else job.source
     progress = Progress(clock)
     log = LogObserver(build_logger(args.log_level, args.log_format), args.log_level)
     # An answer of an earlier judge must not be corrected by what today's anchors say.
@@ -56,9 +78,14 @@ async def run(args: argparse.Namespace) -> int:
         truth=truth,
         wrap=None if lane is None else lane.wrap,
     )
+    if job is not None:
+        shards.check_spec(job.plan, engine.spec, engine.spec_tree)
     # Signals are caught from here on: what is opened below is also closed in order.
     async with engine, contextlib.AsyncExitStack() as stack:
         stack.enter_context(on_signals(_on_signal(args, engine, lane, settings.run.drain_s)))
+        if args.with_parent:
+            gone = functools.partial(engine.cancel, "the process that started this one is gone")
+            stack.enter_context(on_end_of_stdin(gone))
         if args.fresh and (kept := output.set_aside()) is not None:
             _say(args, f"kept the old output as {kept}")
         resume: OutputScan | TopicDone | None
@@ -69,7 +96,11 @@ async def run(args: argparse.Namespace) -> int:
         if resume is not None:
             progress.already = resume.done
             _say(args, f"resuming {output.where}: {_resumed(resume)}")
-        progress.total = count_rows(args.pairs, settings.run.limit, settings.input.split)
+        progress.total = (
+            count_rows(args.pairs, settings.run.limit, settings.input.split)
+            if job is None
+            else job.shard.rows
+        )
         progress.lag = streams.lag_of(source)
         sink = wiring.open_sinks(
             output,
@@ -136,7 +167,13 @@ async def _account(
         output.end_with_error(str(error))
         raise
     try:
-        output.end(report, simulated=progress.simulated or engine.simulated)
+        output.end(
+            report,
+            simulated=progress.simulated or engine.simulated,
+            notes=[
+                f"key {each.name}: {each.note}" for each in engine.snapshot().pacers if each.note
+            ],
+        )
     except SinkError as error:
         # The ledger is still told: on a full disk it is the only account of the run.
         _say(args, str(error))
@@ -241,7 +278,7 @@ def _tell(
 ) -> None:
     """The end of the story: the ledger for people, the summary for machines."""
     if not args.quiet:
-        for line in report_lines(report, output.where, simulated=simulated):
+        for line in (*report_lines(report, output.where, simulated=simulated), *output.notes):
             print(line, file=sys.stderr)
         for failed in first_failures:
             print(f"  first {failed.reason}: {failed.id}: {_one_line(failed)}", file=sys.stderr)

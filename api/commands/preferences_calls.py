@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dikast import wiring
+from dikast import settling, wiring
 from dikast.beside import loaders
 from dikast.commands.rounds import Rounds, open_rounds
 from dikast.config import Settings
@@ -47,7 +47,7 @@ class Setup:
     def __init__(self, args: argparse.Namespace, writer: str | None = None) -> None:
         named = [each for each in (args.judge, writer) if each]
         several = len(set(named)) > 1
-        choices = wiring.Choices(
+        choices = settling.Choices(
             config=args.config,
             judges=tuple(dict.fromkeys(named)),
             strategy="committee" if several else None,
@@ -57,7 +57,7 @@ class Setup:
             store=args.store,
             no_store=True if args.no_store else None,
         )
-        self.settings: Settings = wiring.settle(choices)
+        self.settings: Settings = settling.settle(choices)
         assert self.settings.strategy is not None
         names = judges_of(self.settings.strategy)
         if args.judge is None and len(names) > 1:

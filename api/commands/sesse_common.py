@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dikast import wiring
+from dikast import settling, wiring
 from dikast.config import Settings, load_settings
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Judge, Pair
@@ -47,8 +47,8 @@ def settings_of(args: argparse.Namespace, *more_judges: str | None) -> tuple[Set
             )
         first = next(iter(configured))
     wanted = list(dict.fromkeys([first, *(name for name in more_judges if name)]))
-    settings = wiring.settle(
-        wiring.Choices(
+    settings = settling.settle(
+        settling.Choices(
             config=args.config,
             judges=tuple(wanted),
             strategy="committee" if len(wanted) > 1 else "single",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dikast import config_doc, wiring
+from dikast import config_doc, settling, wiring
 from dikast.config import Settings, load_settings, parse_settings
 from dikast.engine.errors import ConfigError, InputError
 from dikast.strategies import PairwiseConfig, SwapConfig
@@ -141,11 +141,11 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
 )
 def test_a_wrong_choice_on_the_command_line_is_told(choices: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        wiring.settle(wiring.Choices(**choices))
+        settling.settle(settling.Choices(**choices))
 
 
 def test_a_shorthand_makes_provider_judge_and_strategy() -> None:
-    settings = wiring.settle(wiring.Choices(judges=("openai:gpt-4o-mini",), strategy="single"))
+    settings = settling.settle(settling.Choices(judges=("openai:gpt-4o-mini",), strategy="single"))
 
     judge = wiring.judges_in(settings)["gpt-4o-mini"]
     assert (judge.provider, judge.model) == ("openai", "gpt-4o-mini")
@@ -154,15 +154,15 @@ def test_a_shorthand_makes_provider_judge_and_strategy() -> None:
 
 
 def test_an_address_is_a_provider_without_a_key() -> None:
-    settings = wiring.settle(wiring.Choices(judges=("http://localhost:8000/v1:llama:8b",)))
+    settings = settling.settle(settling.Choices(judges=("http://localhost:8000/v1:llama:8b",)))
 
     (entry,) = settings.providers.values()
     assert entry.settings.api_key_env is None  # type: ignore[union-attr]
 
 
 def test_a_budget_without_prices_is_refused() -> None:
-    settings = wiring.settle(
-        wiring.Choices(judges=("http://localhost:8000/v1:llama",), budget_usd=1.0)
+    settings = settling.settle(
+        settling.Choices(judges=("http://localhost:8000/v1:llama",), budget_usd=1.0)
     )
 
     with pytest.raises(ConfigError, match=r"judges\.llama: a budget was given.*no prices"):
@@ -170,7 +170,7 @@ def test_a_budget_without_prices_is_refused() -> None:
 
 
 def test_a_missing_key_is_told_before_anything_runs() -> None:
-    settings = wiring.settle(wiring.Choices(judges=("openai:gpt-4o-mini",)))
+    settings = settling.settle(settling.Choices(judges=("openai:gpt-4o-mini",)))
 
     with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set"):
         wiring.build_engine(settings, env={})
@@ -180,8 +180,8 @@ def test_the_command_line_goes_above_the_file(tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
     path.write_text(GOOD)
 
-    settings = wiring.settle(
-        wiring.Choices(config=str(path), workers=3, seed=9, strategy="single", template="x.toml")
+    settings = settling.settle(
+        settling.Choices(config=str(path), workers=3, seed=9, strategy="single", template="x.toml")
     )
 
     assert (settings.run.workers, settings.run.seed) == (3, 9)
@@ -189,7 +189,7 @@ def test_the_command_line_goes_above_the_file(tmp_path: Path) -> None:
 
 
 def test_recorded_outputs_are_bound_to_pair_and_order() -> None:
-    settings = wiring.settle(wiring.Choices(judges=("replay:a.jsonl?T:gpt",)))
+    settings = settling.settle(settling.Choices(judges=("replay:a.jsonl?T:gpt",)))
 
     assert wiring.judges_in(settings)["gpt"].by_pair
 

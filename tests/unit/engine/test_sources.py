@@ -271,7 +271,7 @@ async def test_no_file_stays_open_when_reading_stops_early(tmp_path: Path) -> No
     assert open_files() & {str(path)}
     await source.aclose()
     assert not open_files() & {str(path)}
-    await batches.aclose()  # type: ignore[attr-defined]  # an async generator
+    await batches.aclose()  # an async generator
 
 
 _PRINT = """

@@ -1,0 +1,346 @@
+"""One run by several workers: `dikast judge --processes N` and `--on ray`.
+
+Stands above the shards: cuts the input, hands each worker one shard after the other, counts what
+they write, passes Ctrl-C on, gives the shard of a worker that died to another one, and merges at
+the end. A worker is `dikast judge --shard` in a process of its own; where that process runs is the
+crew's affair (`Crew`). Judges nothing and holds no outcome in memory.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from dikast import crews, pacing, settling, shard_job, shards, status, wiring
+from dikast import manifest as records
+from dikast.config import Settings
+from dikast.engine.clock import SystemClock
+from dikast.engine.errors import ConfigError, SpecMismatchError
+from dikast.engine.ports import PacerStats
+from dikast.merge import Merged, account, merge, merge_into, status_of, summary
+from dikast.outputs import Output
+from dikast.progress import Progress, ProgressWriter
+from dikast.shards import Plan, Shard, ShardFiles
+from dikast.signals import on_signals
+
+# A shard is at most so large: what a dead worker leaves is soon done, and its memory stays small.
+SHARD_ROWS = 50_000
+# A shard whose worker died is given out again so often.
+TRIES = 3
+PROCESSES_MAX = 1024
+
+
+class Crew(Protocol):
+    """Workers, each judging one shard at a time."""
+
+    async def judge(self, place: int, words: list[str]) -> int:
+        """Judge one shard as worker number `place`.
+
+        Args:
+            place: from 0; one shard at a time in each.
+            words: the command line after `dikast`.
+
+        Returns:
+            The exit status; negative when the worker died.
+        """
+        ...
+
+    def interrupt(self) -> None:
+        """Pass a Ctrl-C on to every worker."""
+        ...
+
+    async def aclose(self) -> None:
+        """End what is left; may be called twice."""
+        ...
+
+
+async def run(args: argparse.Namespace) -> int:
+    """Judge with several workers, merge, give account; the exit status says how it went.
+
+    Raises:
+        ConfigError: an option does not go with several workers.
+        SpecMismatchError: the shards that are there belong to another input or configuration.
+    """
+    target, folder, workers = _check(args)
+    if args.fresh:
+        _set_aside(args, target, folder)
+    _refuse_foreign(target, folder)
+    settings = settling.settle(shard_job.choices_of(args, whole=True))
+    await pacing.check_shared(settings.pacing)
+    wiring.build_providers(settings, clock=SystemClock())  # a missing key is told once, here
+    plan = await _plan(args, folder, workers)
+    store = None
+    if args.on is None:  # workers on several machines must not lock one file
+        store = wiring.store_path(settings, Output(str(target), clock=SystemClock()).kept_beside)
+    crew = await crews.open_crew(args.on, workers, say=shard_job.tell)
+    fleet = Fleet(args, settings, plan, folder, crew, workers, store)
+    try:
+        async with _drawn(args, fleet):
+            with on_signals(fleet.on_signal):
+                await fleet.run()
+    finally:
+        await crew.aclose()
+    return _end(args, fleet, target, folder)
+
+
+def _check(args: argparse.Namespace) -> tuple[Path, Path, int]:
+    """The output, the folder of its shards and the number of workers."""
+    if not args.pairs or args.output is None:
+        raise ConfigError("name the pairs to judge, and the output with -o OUT.jsonl")
+    if args.output == "-" or wiring.is_topic(args.output):
+        raise ConfigError("several workers need a file as output: -o OUT.jsonl")
+    for option, given in (("--sink", args.sink), ("--shard", args.shard)):
+        if given:
+            raise ConfigError(f"{option} does not go with --processes or --on")
+    wiring.check_output_name(args.output)
+    workers = 2 if args.processes is None else args.processes
+    if not 1 <= workers <= PROCESSES_MAX:
+        raise ConfigError(f"--processes: must be from 1 to {PROCESSES_MAX}, not {workers}")
+    target = Path(args.output)
+    return target, target.with_name(target.name + ".shards"), workers
+
+
+def _set_aside(args: argparse.Namespace, target: Path, folder: Path) -> None:
+    kept = Output(str(target), clock=SystemClock()).set_aside()
+    if kept is not None:
+        shard_job.say(args, f"kept the old output as {kept}")
+    if not folder.exists():
+        return
+    number = 1
+    while (old := folder.with_name(f"{folder.name}.old{number}")).exists():
+        number += 1
+    folder.rename(old)
+    shard_job.say(args, f"kept the old shards as {old}")
+
+
+def _refuse_foreign(target: Path, folder: Path) -> None:
+    """An output that one process wrote is not known to the shards; it must not be judged again."""
+    if target.exists() and not (folder / shards.PLAN_NAME).exists():
+        raise ConfigError(
+            f"{target}: was not written by several workers; finish it as it was begun, name "
+            "another output, or start anew with --fresh"
+        )
+
+
+async def _plan(args: argparse.Namespace, folder: Path, workers: int) -> Plan:
+    """The plan that is there, if it is of this input and these settings; else a new one."""
+    shard_job.say(args, "reading the input to cut it into shards")
+    there = folder / shards.PLAN_NAME
+    wanted = shards.read_plan(there).wanted if there.exists() else None
+    choices = shard_job.choices_of(args)
+    settings = settling.settle(choices)
+    plan = await shards.make_plan(
+        folder,
+        args.pairs,
+        form=args.format,
+        choices=choices,
+        settings=settings,
+        shards=wanted or workers,
+        rows=None if wanted else SHARD_ROWS,
+        limit=settling.settle(shard_job.choices_of(args, whole=True)).run.limit,
+    )
+    try:
+        shards.write_plan(folder, plan)
+    except SpecMismatchError as error:
+        raise SpecMismatchError(f"{error}, or start anew with --fresh") from None
+    return plan
+
+
+class Fleet:
+    """Shards on the way to workers and back.
+
+    Args:
+        args: the command line.
+        settings: of the run.
+        plan: what there is to do.
+        folder: where the shards are.
+        crew: who does it.
+        workers: how many.
+        store: one call store for all workers, or None for one for each shard.
+    """
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        settings: Settings,
+        plan: Plan,
+        folder: Path,
+        crew: Crew,
+        workers: int,
+        store: str | Path | None,
+    ) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.workers = workers
+        self.busy = 0
+        self.stop: int | None = None
+        self._args = args
+        self._settings = settings
+        self._crew = crew
+        self._store = store
+        self._todo = deque(shard for shard in plan.shards if not _is_done(folder, shard))
+        self._tries = dict.fromkeys((shard.index for shard in self._todo), 0)
+        self._granted_usd: dict[int, float] = {}
+        self._spent_usd = 0.0
+
+    async def run(self) -> None:
+        """Return when no worker has anything left to do."""
+        await asyncio.gather(*(self._work(place) for place in range(self.workers)))
+
+    async def _work(self, place: int) -> None:
+        while self._todo and self.stop is None:
+            shard = self._todo.popleft()
+            self.busy += 1
+            code = await self._crew.judge(place, self._words(shard))
+            self.busy -= 1
+            self._back(shard, code)
+
+    def _back(self, shard: Shard, code: int) -> None:
+        """A shard came back: done, to be tried again, or the end of the run."""
+        granted = self._granted_usd.pop(shard.index, 0.0)
+        # A worker that died cannot say what it spent: all that it was granted may be gone.
+        spent = _last_spent_usd(ShardFiles(self.folder, shard.index))
+        self._spent_usd += granted if spent is None else spent
+        if code in (status.OK, status.FAILURES):
+            return
+        if code in (status.BAD_INPUT, status.STOPPED, status.INTERRUPTED):
+            if self.stop is None:
+                self.stop = code
+                self._crew.interrupt()
+            return
+        self._tries[shard.index] += 1
+        if self._tries[shard.index] < TRIES:
+            shard_job.say(
+                self._args, f"the worker of shard {shard.index} died; giving the shard out again"
+            )
+            self._todo.append(shard)
+        else:
+            shard_job.say(
+                self._args, f"shard {shard.index}: its worker died {TRIES} times; left as it is"
+            )
+
+    def on_signal(self, count: int, which: signal.Signals) -> None:
+        """Pass it on: the workers drain at the first and cancel at the second."""
+        done = "finishing what is in flight (again to cancel it)" if count == 1 else "cancelling"
+        shard_job.say(self._args, f"{which.name}: {done}")
+        self.stop = status.INTERRUPTED
+        self._crew.interrupt()
+
+    def _words(self, shard: Shard) -> list[str]:
+        args = self._args
+        words = ["judge", "--shard", str((self.folder / shards.PLAN_NAME).resolve())]
+        words += ["--index", str(shard.index), "--quiet", "--with-parent"]
+        words += ["--one-of", str(self.workers), "--log-level", args.log_level]
+        words += ["--log-format", args.log_format]
+        if args.no_store:
+            words.append("--no-store")
+        elif args.store is not None or self._store is not None:
+            words += ["--store", str(self._store if args.store is None else args.store)]
+        if args.workers is not None:
+            words += ["--workers", str(args.workers)]
+        if args.ordered:
+            words.append("--ordered")
+        if self._settings.run.budget_usd is not None:
+            words += ["--budget-usd", repr(self._grant_usd(shard))]
+        return words
+
+    def _grant_usd(self, shard: Shard) -> float:
+        """The shard's part of the money that is left, by its rows: the parts never exceed it."""
+        assert self._settings.run.budget_usd is not None
+        free = self._settings.run.budget_usd - self._spent_usd - sum(self._granted_usd.values())
+        rows = shard.rows + sum(each.rows for each in self._todo)
+        granted = max(0.0, free) * shard.rows / rows
+        self._granted_usd[shard.index] = granted
+        return granted
+
+
+def _is_done(folder: Path, shard: Shard) -> bool:
+    """True when the shard is whole and nothing in it failed; the worker looks more closely."""
+    done = ShardFiles(folder, shard.index).done
+    manifest = records.read_manifest(done) if done.exists() else None
+    return manifest is not None and manifest.runs[-1].status == "complete"
+
+
+def _last_spent_usd(files: ShardFiles) -> float | None:
+    path = files.done if files.done.exists() else files.part
+    manifest = records.read_manifest(path)
+    if manifest is None or manifest.runs[-1].ledger is None:
+        return None
+    return manifest.runs[-1].ledger.spent_usd
+
+
+class ShardCount:
+    """Outcomes written so far, over all shards: only what was added since the last look is read."""
+
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        self._files = [ShardFiles(folder, shard.index) for shard in plan.shards]
+        self._seen = [(0, 0, 0)] * len(self._files)
+
+    def look(self) -> tuple[int, int]:
+        """Outcomes and failed ones among them."""
+        for number, files in enumerate(self._files):
+            self._seen[number] = _count_on(files, *self._seen[number])
+        return sum(each[1] for each in self._seen), sum(each[2] for each in self._seen)
+
+
+def _count_on(files: ShardFiles, offset: int, done: int, failed: int) -> tuple[int, int, int]:
+    for path in (files.done, files.part):
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+            if path.stat().st_size < offset:  # a resume has dropped lines
+                offset = done = failed = 0
+            file.seek(offset)
+            new = file.read()
+            whole = new[: new.rfind(b"\n") + 1]
+            failed += (b"\n" + whole).count(b'\n{"kind":"failed"')
+            return offset + len(whole), done + whole.count(b"\n"), failed
+    return offset, done, failed
+
+
+@contextlib.asynccontextmanager
+async def _drawn(args: argparse.Namespace, fleet: Fleet) -> AsyncGenerator[None, None]:
+    """Progress over all workers is drawn, if wanted, while the run goes on."""
+    if args.quiet:
+        yield
+        return
+    count = ShardCount(fleet.plan, fleet.folder)
+    already, _ = count.look()
+    progress = Progress(SystemClock(), total=fleet.plan.rows, already=already)
+    progress.start()
+
+    def state() -> tuple[list[PacerStats], int]:
+        done, progress.failed = count.look()
+        progress.done = done - already
+        return [], fleet.busy
+
+    progress.in_flight_name = "workers busy"
+    drawing = asyncio.create_task(ProgressWriter(progress, progress.clock, sys.stderr, state).run())
+    try:
+        yield
+    finally:
+        drawing.cancel()
+        await asyncio.gather(drawing, return_exceptions=True)
+
+
+def _end(args: argparse.Namespace, fleet: Fleet, target: Path, folder: Path) -> int:
+    """Merge when every shard is there; tell the ledger in any case."""
+    plan = fleet.plan
+    merged: Merged = merge(plan, folder, None)
+    if merged.complete:
+        merged = merge_into(plan, folder, target, argv=args.argv, partial=False, fresh=False)
+    code = status_of(merged) if fleet.stop is None else fleet.stop
+    if not args.quiet:
+        for line in account(merged, plan, str(target), partial=False):
+            sys.stderr.write(f"{line}\n")
+    if not merged.complete:
+        shard_job.say(args, f"the same command goes on; what is done is kept in {folder}")
+    if args.json:
+        told = summary(merged, plan, str(target), code)
+        sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
+    return code
