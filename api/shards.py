@@ -26,18 +26,16 @@ from dikast.engine.errors import ConfigError, InputError, SinkError, SpecMismatc
 from dikast.engine.ids import IdTable
 from dikast.engine.lines import is_plain_lines
 from dikast.engine.model import BadRow, Record
-from dikast.engine.ranges import FileRange, RangeSource
+from dikast.engine.ranges import FileRange, RangeSource, is_of_lines
 from dikast.engine.sources import FileSource
 from dikast.engine.spec import spec_hash, spec_tree
 from dikast.settling import Choices
-from dikast.sinks import is_table_name
 
 PLAN_NAME = "plan.json"
 FORMAT = 1
 SHARDS_MAX = 100_000
 _BLOCK_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16
-_CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst")
 
 
 class InputFile(Record, frozen=True):
@@ -144,16 +142,6 @@ class ShardFiles:
             raise SinkError(f"{new}: the shard cannot be renamed: {error.strerror}") from error
 
 
-def _check_kind(path: str) -> None:
-    """A shard is a range of lines, which tables and folders do not have."""
-    if Path(path).is_dir() or is_table_name(path) or path.endswith((".arrow", *_CSV)):
-        raise InputError(
-            "shards are cut from files of JSON lines or JSON; make one of it first with "
-            "dikast convert PAIRS -o pairs.jsonl",
-            file=path,
-        )
-
-
 async def make_plan(
     folder: Path,
     paths: Sequence[str],
@@ -227,7 +215,12 @@ class _Scan:
 
     async def read(self, limit: int | None) -> None:
         for number, path in enumerate(self.paths):
-            _check_kind(path)
+            if not is_of_lines(path):
+                raise InputError(
+                    "shards are cut from files of JSON lines or JSON; make one of it first with "
+                    "dikast convert PAIRS -o pairs.jsonl",
+                    file=path,
+                )
             source = FileSource(path, format=self._form)
             async with contextlib.aclosing(source), contextlib.aclosing(source.batches()) as all_:
                 async for batch in all_:

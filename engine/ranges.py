@@ -15,6 +15,13 @@ from dikast.engine.model import BadRow, Record, Row, Subject
 from dikast.engine.sources import ROW_BYTES_MAX, items_of
 
 _BATCH_ROWS = 256
+_TABLES = (".parquet", ".arrow", ".csv", ".tsv")
+
+
+def is_of_lines(path: str) -> bool:
+    """False for folders and tables, whose rows are no ranges of lines."""
+    name = path.removesuffix(".gz").removesuffix(".zst")
+    return not (name.endswith(_TABLES) or Path(path).is_dir())
 
 
 class FileRange(Record, frozen=True):

@@ -188,3 +188,12 @@ def test_what_cannot_work_is_told_in_one_sentence(
     assert ran.code == 2
     assert said in ran.err
     assert ran.err.count("\n") <= 2
+
+
+def test_tables_and_folders_are_no_ranges_of_lines(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("id,question,response_a,response_b\n1,q,a,b\n")
+    for path in (tmp_path / "pairs.csv", tmp_path):
+        words = ("-o", tmp_path / "shards", "--shards", 2, "--judge", "simulated:careful")
+        ran = cli("shard", path, *words)
+        assert ran.code == 2
+        assert "make one of it first with dikast convert" in ran.err

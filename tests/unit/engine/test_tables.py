@@ -356,7 +356,7 @@ async def test_outcomes_come_back_from_a_table_as_they_went_in(tmp_path: Path, n
 
 def test_what_has_no_fixed_shape_is_json_text_and_everything_else_is_typed() -> None:
     json_columns = {name for name, shape in OUTCOME_TABLE.items() if shape.kind == "json"}
-    assert json_columns == {"meta", "parts"}
+    assert json_columns == {"meta", "notes", "parts"}
     assert OUTCOME_TABLE["votes"].kind == "list"
     assert OUTCOME_TABLE["votes"].parts[""].parts["probabilities"].kind == "map"
     assert RowMaker(OUTCOME_TABLE)(ROUND[0])["kind"] == "scored"
