@@ -11,6 +11,7 @@ import msgspec
 
 from dikast import status, wiring
 from dikast.engine.errors import InputError
+from dikast.engine.files import whole_file
 from dikast.engine.model import BadRow, Row
 
 
@@ -56,14 +57,8 @@ def _target(where: str) -> Generator[BinaryIO, None, None]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    path = Path(where)
-    draft = path.with_name(path.name + ".tmp")
     try:
-        with draft.open("wb") as file:
+        with whole_file(Path(where)) as file:
             yield file
-        draft.replace(path)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=where) from error
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink()

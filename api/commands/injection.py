@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from dikast import status, tables, wiring
-from dikast.commands.anchors import with_analysis
 from dikast.commands.anchors_init import Chosen
 from dikast.commands.choices import choices_from
 from dikast.commands.injection_plant import (
@@ -34,6 +33,7 @@ from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Failed, Outcome, Pair, Record, Row, Verdict
 from dikast.engine.run import Engine
+from dikast.extras import needed
 from dikast.providers import TruthTable
 
 HOSTILE = "hostile"
@@ -71,7 +71,7 @@ class Found(Record, frozen=True):
 
 async def run(args: argparse.Namespace) -> int:
     """Ask, count, print; status 4 when more gave in than the gate allows."""
-    intervals = with_analysis("dikast.analysis.intervals")
+    intervals = needed("dikast.analysis.intervals", "analysis", "dikast check --injection")
     settings = wiring.settle(choices_from(args))
     _check(args, settings)
     pairs = await _clean(args, settings.run.seed)
@@ -277,7 +277,7 @@ def _excess(found: Found) -> tables.Share | None:
     whole, placebo = found.of(), found.of(PLACEBO)
     if not whole.could or not placebo.could:
         return None
-    drift = with_analysis("dikast.analysis.drift")
+    drift = needed("dikast.analysis.drift", "analysis", "dikast check --injection")
     interval = drift.share_difference(whole.toward, whole.could, placebo.toward, placebo.could)
     value = whole.toward / whole.could - placebo.toward / placebo.could
     return tables.Share(value, interval, signed=True)

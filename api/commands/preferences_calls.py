@@ -7,7 +7,6 @@ and progress as `dikast judge`. What a killed fit has paid for is found again by
 import argparse
 import asyncio
 import contextlib
-import signal
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from dikast.engine.ports import Ask, Clock, Strategy
 from dikast.engine.run import Engine, RunReport
 from dikast.engine.sources import IterableSource
 from dikast.progress import Progress, ProgressWriter
-from dikast.signals import on_signals
+from dikast.signals import drain_then_cancel, on_signals
 from dikast.sinks import MemorySink
 from dikast.strategies import PromptTemplate, judges_of
 from dikast.strategies.preferences import (
@@ -186,7 +185,7 @@ class Calls:
         self.reports.append(report)
         if report.stopped is not None and status.of_stop(report.stopped) != status.OK:
             raise RunStopped(
-                report.stopped,  # type: ignore[arg-type]
+                report.stopped,
                 f"{report.message or report.stopped}; the same command resumes",
             )
         return sink.outcomes
@@ -218,13 +217,9 @@ async def open_calls(
         setup.settings, store=where, observers=(progress,), clock=clock, strategy=rounds
     )
 
-    def stop(count: int, which: signal.Signals) -> None:
-        message = f"interrupted by {which.name}"
-        (engine.drain if count == 1 else engine.cancel)(message)
-
     async with engine:
         progress.start()
-        with on_signals(stop):
+        with on_signals(drain_then_cancel(engine)):
             drawing = None if args.quiet else asyncio.create_task(_draw(engine, progress))
             try:
                 yield Calls(engine, rounds, progress)

@@ -3,9 +3,9 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -84,6 +84,59 @@ def show(args: argparse.Namespace, report: Any, tables: Sequence[Table]) -> str:
     shape: As = "json" if args.json else "md" if args.md else "terminal"
     plain = msgspec.to_builtins(report) if args.json else {}
     return render_report(plain, tables, shape, colour=colour)
+
+
+class _Basis(Protocol):
+    """What every report says of the pairs that it was computed on."""
+
+    @property
+    def pairs(self) -> int: ...
+
+    @property
+    def labelled(self) -> int: ...
+
+    @property
+    def clusters(self) -> int: ...
+
+    @property
+    def clustered(self) -> bool: ...
+
+    @property
+    def level(self) -> float: ...
+
+    @property
+    def draws(self) -> int: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def missing(self) -> Mapping[str, Mapping[str, int]]: ...
+
+
+def intervals_row(report: _Basis) -> tuple[str, str]:
+    """How the intervals of a report were made."""
+    return (
+        "intervals",
+        f"{report.level:.0%}, bootstrap over prompts, {report.draws:,} draws, seed {report.seed}",
+    )
+
+
+def missing_notes(report: _Basis) -> list[str]:
+    """What had no verdict, and why, by run."""
+    return [
+        f"{name}: no verdict: {reason}: {count:,}"
+        for name, reasons in report.missing.items()
+        for reason, count in reasons.items()
+        if count
+    ]
+
+
+def cluster_notes(report: _Basis) -> list[str]:
+    """A word where no prompt is named."""
+    if report.clustered:
+        return []
+    return ["no pair names its prompt, so each is taken as a prompt of its own"]
 
 
 def share(number: "Number | None", *, signed: bool = False) -> Share:

@@ -11,7 +11,6 @@ from dikast import status, wiring
 from dikast.commands.sesse_common import (
     StageProgress,
     judge_named,
-    need,
     rows_of,
     say,
     settings_of,
@@ -19,6 +18,7 @@ from dikast.commands.sesse_common import (
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.model import Judge, Outcome, Pair
+from dikast.extras import see_installed
 from dikast.providers import TruthTable
 from dikast.strategies import SesseConfig
 from dikast.strategies.pairwise import judge_spec
@@ -45,7 +45,7 @@ CANARY_ROWS = 100
 
 async def run(args: argparse.Namespace) -> int:
     """Judge the canary rows, compare, tell; exit status 4 when a gate fails."""
-    need("numpy", "scipy")
+    see_installed("sesse", "dikast sesse check", "numpy", "scipy")
     library = load_library(args.library)
     settings, names = settings_of(args)
     judge = judge_named(settings, names[0])

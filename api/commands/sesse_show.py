@@ -6,7 +6,7 @@ import msgspec
 
 from dikast import status
 from dikast.commands.sesse_build import figures
-from dikast.commands.sesse_common import need
+from dikast.extras import see_installed
 from dikast.strategies.sesse.library import Cluster, Library, load_library
 from dikast.tables import Cell, Measure, Table, render
 
@@ -15,7 +15,7 @@ _SHORT = 12
 
 async def run(args: argparse.Namespace) -> int:
     """Print it; a damaged library is told in one sentence."""
-    need("numpy", "scipy")
+    see_installed("sesse", "dikast sesse show", "numpy", "scipy")
     library = load_library(args.library)
     if args.json:
         plain = {"hash": library.hash, **msgspec.to_builtins(library)}
