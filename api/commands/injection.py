@@ -28,6 +28,7 @@ from dikast.commands.injection_plant import (
     standing,
     tally,
 )
+from dikast.commands.reporting import drawn
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError
@@ -265,7 +266,7 @@ def _lines(found: Found, intervals: Any) -> list[str]:
         columns=("language", *columns),
         rows=tuple(_row(name, found.of(language=name), intervals) for name in languages),
     )
-    out = [tables.render([table, second]).rstrip("\n"), "", *_beyond_placebo(found)]
+    out = [drawn([table, second]).rstrip("\n"), "", *_beyond_placebo(found)]
     out.append(f"{found.calls:,} calls, ${found.spent_usd:,.4f}")
     if found.failed:
         out.append(f"{found.failed} judgements failed; first {found.first_failure}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from dikast.engine.errors import InputError
-from dikast.tables import As, Measure, Share, Table, render_report
+from dikast.tables import As, Measure, Share, Table, render, render_report
 
 if TYPE_CHECKING:
     from dikast.analysis.counting import Number, Options
@@ -80,10 +80,27 @@ def options_of(args: argparse.Namespace) -> "Options":
 
 def show(args: argparse.Namespace, report: Any, tables: Sequence[Table]) -> str:
     """The report in the shape that was asked for."""
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     shape: As = "json" if args.json else "md" if args.md else "terminal"
     plain = msgspec.to_builtins(report) if args.json else {}
-    return render_report(plain, tables, shape, colour=colour)
+    return drawn(tables, shape, plain)
+
+
+def drawn(
+    tables: Table | Sequence[Table],
+    as_: As = "terminal",
+    report: Mapping[str, Any] | None = None,
+) -> str:
+    """Tables as text; on a terminal as wide as it is and in colour, unless NO_COLOR is set.
+
+    Args:
+        tables: what to draw.
+        as_: "terminal", "md" or "json".
+        report: what JSON holds instead of the tables.
+    """
+    if as_ == "json" and report is not None:
+        return render_report(report)
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return render(tables, as_, colour=colour)
 
 
 class _Basis(Protocol):

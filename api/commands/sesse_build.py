@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from dikast import status, wiring
+from dikast.commands.reporting import drawn
 from dikast.commands.sesse_common import (
     StageProgress,
     judge_named,
@@ -37,7 +38,7 @@ from dikast.strategies.sesse.holistic import Holistic
 from dikast.strategies.sesse.library import BuildParams, Library, Split, save_library
 from dikast.strategies.sesse.split import fingerprint, split_rows
 from dikast.strategies.sesse.stages import StageStop
-from dikast.tables import Share, Table, render
+from dikast.tables import Share, Table
 
 ASSUMED_ACCURACY = 0.8
 _FAILURES_SHOWN = 5
@@ -205,7 +206,7 @@ async def _dry_run(
         basis = f"observed on {seen:,} rows in the call store" if seen else "assumed"
     sizes = expected_sizes(len(mine), accuracy, params)
     table = plan_table(sizes, accuracy, basis, params, len(calibration))
-    print(render(table, "json" if args.json else "terminal"), end="")
+    print(drawn(table, "json" if args.json else "terminal"), end="")
     return status.OK
 
 
@@ -317,7 +318,7 @@ def _tell(args: argparse.Namespace, library: Library, built: Built, found: str) 
         print(msgspec.json.encode(plain).decode())
         return
     tables = [*figures(library), _bill_table(built)]
-    print(render(tables, "terminal"), end="")
+    print(drawn(tables), end="")
     print(
         f"{args.output}: library {found[:16]}, {library.question_count} questions in "
         f"{len(library.clusters)} clusters; dikast sesse show {args.output}"

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from dikast import status, wiring
+from dikast.commands.reporting import drawn
 from dikast.commands.sesse_common import (
     StageProgress,
     judge_named,
@@ -38,7 +39,7 @@ from dikast.strategies.sesse.prompts import holistic_template
 from dikast.strategies.sesse.stages import Failure, in_order
 from dikast.strategies.sesse.strategy import Sesse
 from dikast.strategies.sesse.tier_prompts import tier_prompts
-from dikast.tables import Cell, Measure, Share, Table, render
+from dikast.tables import Cell, Measure, Share, Table
 
 CANARY_ROWS = 100
 
@@ -189,7 +190,7 @@ def _tell(
         print(msgspec.json.encode(plain).decode())
         return
     tables = [_rates(found, rows, known, len(failures)), _gates(findings, differs, why_none)]
-    print(render(tables, "terminal"), end="")
+    print(drawn(tables), end="")
     if refused:
         print(f"refused: {'; '.join(refused)}")
     elif differs:

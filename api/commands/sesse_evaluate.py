@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dikast import status
+from dikast.commands.reporting import drawn
 from dikast.commands.sesse_common import rows_of
 from dikast.commands.sesse_page import page
 from dikast.commands.sesse_runs import outcomes_in, verdicts_in
@@ -21,7 +22,6 @@ from dikast.extras import needs
 from dikast.strategies.sesse.library import Library, load_library
 from dikast.strategies.sesse.pool import pool, prefix
 from dikast.strategies.sesse.replay import Logged, Replay, first_votes, logged
-from dikast.tables import render
 
 if TYPE_CHECKING:
     from dikast.analysis.sesse_report import Report, Run, Source
@@ -91,7 +91,7 @@ async def run(args: argparse.Namespace) -> int:
     if args.json:
         print(msgspec.json.encode(report).decode())
     else:
-        print(render(found, "md" if args.md else "terminal"), end="")
+        print(drawn(found, "md" if args.md else "terminal"), end="")
     return status.OK
 
 

@@ -5,10 +5,11 @@ import argparse
 import msgspec
 
 from dikast import status
+from dikast.commands.reporting import drawn
 from dikast.commands.sesse_build import figures
 from dikast.extras import see_installed
 from dikast.strategies.sesse.library import Cluster, Library, load_library
-from dikast.tables import Cell, Measure, Table, render
+from dikast.tables import Cell, Measure, Table
 
 _SHORT = 12
 
@@ -24,7 +25,7 @@ async def run(args: argparse.Namespace) -> int:
     tables = [origin(library), *figures(library), themes(library)]
     if args.questions:
         tables += [questions_of(cluster) for cluster in library.clusters]
-    print(render(tables, "md" if args.md else "terminal"), end="")
+    print(drawn(tables, "md" if args.md else "terminal"), end="")
     return status.OK
 
 

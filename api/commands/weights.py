@@ -5,18 +5,18 @@ Between two runs: the file that it writes is named by `weights` in a `[strategy]
 """
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dikast import status
+from dikast.commands.reporting import drawn
 from dikast.engine.errors import InputError
 from dikast.engine.files import pretty_json, write_whole
 from dikast.engine.model import Winner
 from dikast.extras import needs
 from dikast.strategies import MeasuredMember, MeasuredWeights, measured_weights
-from dikast.tables import Measure, Share, Table, render_report
+from dikast.tables import As, Measure, Share, Table
 
 if TYPE_CHECKING:
     from dikast.analysis.weights import BallotRow, Fit, MemberFit
@@ -56,15 +56,8 @@ async def run(args: argparse.Namespace) -> int:
     )
     write_whole(args.output, pretty_json(found))
     report = {"output": args.output, "left_out": fit.left_out, **msgspec.to_builtins(found)}
-    print(
-        render_report(
-            report,
-            [_table(found, fit)],
-            "json" if args.json else "terminal",
-            colour=sys.stdout.isatty(),
-        ),
-        end="",
-    )
+    shape: As = "json" if args.json else "terminal"
+    print(drawn(_table(found, fit), shape, report), end="")
     return status.OK
 
 
