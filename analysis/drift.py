@@ -11,9 +11,8 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from dikast.analysis.intervals import Interval, wilson
+from dikast.analysis.intervals import Interval, student_quantile, wilson
 from dikast.analysis.significance import holm, mcnemar, permutation_p
 from dikast.analysis.tolerance import Tolerance
 from dikast.engine.model import Record, Winner
@@ -270,7 +269,7 @@ def student(differences: npt.ArrayLike, level: float = _LEVEL) -> Interval | Non
     if values.size < 2 or float(np.ptp(values)) == 0.0:
         return None
     error = float(values.std(ddof=1)) / float(np.sqrt(values.size))
-    half = float(special.stdtrit(values.size - 1, 0.5 + level / 2)) * error
+    half = student_quantile(level, values.size - 1) * error
     mean = float(values.mean())
     return Interval(mean - half, mean + half, level, "student, paired")
 

@@ -119,7 +119,8 @@ def cluster_bootstrap(
         if method == "bca":
             tails = _bca_tails(table, statistic, drawn, estimate, tail)
         else:
-            tails = _expanded_tails(table.shape[0], tail)
+            outer = expanded_tail(level, table.shape[0])
+            tails = [outer, 1 - outer]
     low, high = (float(np.quantile(drawn, share)) for share in tails)
     return Interval(low, high, level, f"{name}, {method}, {draws} draws")
 
@@ -136,11 +137,24 @@ def _drawn(table: Floats, statistic: Statistic, draws: int, seed: int) -> tuple[
     return np.concatenate(parts), "cluster bootstrap"
 
 
-def _expanded_tails(clusters: int, tail: float) -> list[float]:
-    """Tail shares that undo the narrowness of resampling few clusters."""
-    quantile = cast(float, special.stdtrit(float(clusters - 1), tail))
-    low = _NORMAL.cdf(quantile * float(clusters / (clusters - 1)) ** 0.5)
-    return [low, 1 - low]
+def student_quantile(level: float, df: int) -> float:
+    """How many standard errors a two-sided interval of `level` reaches, with `df` degrees of
+    freedom of Student's t."""
+    return -cast(float, special.stdtrit(float(df), (1 - level) / 2))
+
+
+def expanded_tail(level: float, clusters: int) -> float:
+    """The share to cut off at each end of a bootstrap's draws, smaller than (1 - level) / 2.
+
+    Resamples of few clusters spread too little; this is the expanded percentile interval of
+    Hesterberg 2015 (The American Statistician 69, 371-386).
+
+    Args:
+        level: confidence level.
+        clusters: 2 or more.
+    """
+    reach = student_quantile(level, clusters - 1) * float(clusters / (clusters - 1)) ** 0.5
+    return _NORMAL.cdf(-reach)
 
 
 def _bca_tails(
