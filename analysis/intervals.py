@@ -7,7 +7,7 @@ arrays and a seed in, an interval out; knows no files and no outcomes.
 
 from collections.abc import Callable, Iterator
 from statistics import NormalDist
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -140,7 +140,7 @@ def _drawn(table: Floats, statistic: Statistic, draws: int, seed: int) -> tuple[
 def student_quantile(level: float, df: int) -> float:
     """How many standard errors a two-sided interval of `level` reaches, with `df` degrees of
     freedom of Student's t."""
-    return -cast(float, special.stdtrit(float(df), (1 - level) / 2))
+    return -float(special.stdtrit(float(df), (1 - level) / 2))
 
 
 def expanded_tail(level: float, clusters: int) -> float:
