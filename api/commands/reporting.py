@@ -151,9 +151,9 @@ def missing_notes(report: _Basis) -> list[str]:
 
 def cluster_notes(report: _Basis) -> list[str]:
     """A word where no prompt is named."""
-    if report.clustered:
-        return []
-    return ["no pair names its prompt, so each is taken as a prompt of its own"]
+    from dikast.analysis.counting import UNCLUSTERED
+
+    return [] if report.clustered else [UNCLUSTERED]
 
 
 def share(number: "Number | None", *, signed: bool = False) -> Share:
