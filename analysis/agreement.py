@@ -17,6 +17,7 @@ from dikast.analysis.counting import (
     LOST,
     POWER,
     TIE_RULES,
+    UNCLUSTERED,
     Counting,
     Mask,
     Number,
@@ -283,10 +284,7 @@ def _notes(ratings: Ratings, labelled: int) -> tuple[str, ...]:
             "agreement between judges can be said"
         )
     if not ratings.clustered:
-        notes.append(
-            "no pair names its prompt (meta.question_id), so each is taken as a prompt of its "
-            "own; if several share one, give --cluster FIELD or the intervals are too narrow"
-        )
+        notes.append(UNCLUSTERED)
     for run in ratings.runs:
         if run.repeated:
             notes.append(

@@ -16,7 +16,6 @@ import msgspec
 from dikast.engine.model import Record
 
 Method = Literal["affine", "isotonic"]
-METHODS: tuple[Method, ...] = ("affine", "isotonic")
 LEAST_SCORES: Mapping[Method, int] = {"affine": 10, "isotonic": 30}
 """Fewer scores of a dimension than this give no map."""
 

@@ -33,6 +33,10 @@ TIE_RULES: Final[dict[str, str]] = {
 POWER: Final = 0.8
 TIE: Final = CODE["tie"]
 LOST: Final = 3  # no verdict, where that counts as wrong
+UNCLUSTERED: Final = (
+    "no pair names its prompt (meta.question_id), so each is taken as a prompt of its own; if "
+    "several share one, give --cluster FIELD or the intervals are too narrow"
+)
 Mask = npt.NDArray[np.bool_]
 
 

@@ -11,9 +11,8 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from dikast.analysis.intervals import Interval, wilson
+from dikast.analysis.intervals import Interval, student_quantile, wilson
 from dikast.analysis.significance import holm, mcnemar, permutation_p
 from dikast.analysis.tolerance import Tolerance
 from dikast.engine.model import Record, Winner
@@ -270,7 +269,7 @@ def student(differences: npt.ArrayLike, level: float = _LEVEL) -> Interval | Non
     if values.size < 2 or float(np.ptp(values)) == 0.0:
         return None
     error = float(values.std(ddof=1)) / float(np.sqrt(values.size))
-    half = float(special.stdtrit(values.size - 1, 0.5 + level / 2)) * error
+    half = student_quantile(level, values.size - 1) * error
     mean = float(values.mean())
     return Interval(mean - half, mean + half, level, "student, paired")
 
@@ -415,22 +414,8 @@ def _beyond_noise(both: Sequence[tuple[Judged, Judged]]) -> list[_Draft]:
         return []
     inside = [then.winner != then.again for then, _ in twice]
     since = [then.winner != now.winner for then, now in twice]
-    less = sum(one and not two for one, two in zip(inside, since, strict=True))
-    more = sum(two and not one for one, two in zip(inside, since, strict=True))
-    change = np.array(since, dtype=np.float64) - np.array(inside, dtype=np.float64)
-    measure = Measure(
-        name="changes beyond noise",
-        items=len(twice),
-        before=sum(inside) / len(twice),
-        after=sum(since) / len(twice),
-        change=float(change.mean()),
-        interval=student(change),
-        limit=0.0,
-        out_of_control=False,
-        test="McNemar, exact",
-        p=mcnemar(less, more).exact_p,
-    )
-    return [_Draft(measure=measure, beyond=more > less)]
+    beyond = sum(since) > sum(inside)
+    return [_Draft(measure=_change_of("changes beyond noise", inside, since), beyond=beyond)]
 
 
 def _agreement_change(both: Sequence[tuple[Judged, Judged]]) -> list[_Draft]:
@@ -439,14 +424,20 @@ def _agreement_change(both: Sequence[tuple[Judged, Judged]]) -> list[_Draft]:
         return []
     right_before = [then.winner == now.label for then, now in labelled]
     right_after = [now.winner == now.label for _, now in labelled]
-    lost = sum(then and not now for then, now in zip(right_before, right_after, strict=True))
-    won = sum(now and not then for then, now in zip(right_before, right_after, strict=True))
-    change = np.array(right_after, dtype=np.float64) - np.array(right_before, dtype=np.float64)
-    measure = Measure(
-        name="agreement with labels",
-        items=len(labelled),
-        before=sum(right_before) / len(labelled),
-        after=sum(right_after) / len(labelled),
+    measure = _change_of("agreement with labels", right_before, right_after)
+    return [_Draft(measure=measure, beyond=sum(right_before) != sum(right_after))]
+
+
+def _change_of(name: str, before: Sequence[bool], after: Sequence[bool]) -> Measure:
+    """The change of a share over the same items, tested on those that changed."""
+    lost = sum(one and not two for one, two in zip(before, after, strict=True))
+    won = sum(two and not one for one, two in zip(before, after, strict=True))
+    change = np.array(after, dtype=np.float64) - np.array(before, dtype=np.float64)
+    return Measure(
+        name=name,
+        items=len(before),
+        before=sum(before) / len(before),
+        after=sum(after) / len(after),
         change=float(change.mean()),
         interval=student(change),
         limit=0.0,
@@ -454,7 +445,6 @@ def _agreement_change(both: Sequence[tuple[Judged, Judged]]) -> list[_Draft]:
         test="McNemar, exact",
         p=mcnemar(lost, won).exact_p,
     )
-    return [_Draft(measure=measure, beyond=lost != won)]
 
 
 def _missing(then: dict[str, Judged], now: dict[str, Judged], limits: Tolerance) -> Measure:

@@ -7,12 +7,15 @@ arrays and a seed in, an interval out; knows no files and no outcomes.
 
 from collections.abc import Callable, Iterator
 from statistics import NormalDist
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from scipy import special
+
+from dikast.analysis.shares import Interval as Interval
+from dikast.analysis.shares import wilson as wilson
+from dikast.analysis.shares import z_of as z_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -22,52 +25,6 @@ _NORMAL: Final = NormalDist()
 _BATCH_CELLS: Final = 1 << 22  # resampled counts held at once: 32 MiB
 _NORMAL_LIMIT_CLUSTERS: Final = 5_000
 _DEFINED_SHARE_MIN: Final = 0.9
-
-
-class Interval(msgspec.Struct, frozen=True):
-    """A confidence interval from `low` to `high` at `level` (0.95 is 95 %), and how it was made."""
-
-    low: float
-    high: float
-    level: float
-    method: str
-
-
-def z_of(level: float) -> float:
-    """The two-sided standard normal quantile: 1.96 for 0.95.
-
-    Raises:
-        ValueError: the level is not between 0 and 1.
-    """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"a confidence level lies between 0 and 1, not at {level}")
-    return _NORMAL.inv_cdf(0.5 + level / 2)
-
-
-def wilson(hits: float, n: float, level: float = 0.95) -> Interval:
-    """The score interval of a share; stays inside 0 to 1, and sensible at 0 and 1.
-
-    Args:
-        hits: how often it was so; may be fractional (halves for ties).
-        n: how many were looked at, each independent; 0 gives the interval from 0 to 1.
-        level: confidence level.
-
-    Raises:
-        ValueError: the hits are not between 0 and n, or the level is not between 0 and 1.
-
-    Source: Wilson 1927, Journal of the American Statistical Association 22, 209-212.
-    """
-    if n < 0 or not 0 <= hits <= n:
-        raise ValueError(f"hits lie between 0 and n: {hits} of {n}")
-    z = z_of(level)
-    if n == 0:
-        return Interval(0.0, 1.0, level, "wilson")
-    share = hits / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
-    low = 0.0 if hits == 0 else max(0.0, middle - half)
-    high = 1.0 if hits == n else min(1.0, middle + half)
-    return Interval(low, high, level, "wilson")
 
 
 def normal(estimate: float, standard_error: float, level: float = 0.95) -> Interval:
@@ -162,7 +119,8 @@ def cluster_bootstrap(
         if method == "bca":
             tails = _bca_tails(table, statistic, drawn, estimate, tail)
         else:
-            tails = _expanded_tails(table.shape[0], tail)
+            outer = expanded_tail(level, table.shape[0])
+            tails = [outer, 1 - outer]
     low, high = (float(np.quantile(drawn, share)) for share in tails)
     return Interval(low, high, level, f"{name}, {method}, {draws} draws")
 
@@ -179,11 +137,24 @@ def _drawn(table: Floats, statistic: Statistic, draws: int, seed: int) -> tuple[
     return np.concatenate(parts), "cluster bootstrap"
 
 
-def _expanded_tails(clusters: int, tail: float) -> list[float]:
-    """Tail shares that undo the narrowness of resampling few clusters."""
-    quantile = cast(float, special.stdtrit(float(clusters - 1), tail))
-    low = _NORMAL.cdf(quantile * float(clusters / (clusters - 1)) ** 0.5)
-    return [low, 1 - low]
+def student_quantile(level: float, df: int) -> float:
+    """How many standard errors a two-sided interval of `level` reaches, with `df` degrees of
+    freedom of Student's t."""
+    return -float(special.stdtrit(float(df), (1 - level) / 2))
+
+
+def expanded_tail(level: float, clusters: int) -> float:
+    """The share to cut off at each end of a bootstrap's draws, smaller than (1 - level) / 2.
+
+    Resamples of few clusters spread too little; this is the expanded percentile interval of
+    Hesterberg 2015 (The American Statistician 69, 371-386).
+
+    Args:
+        level: confidence level.
+        clusters: 2 or more.
+    """
+    reach = student_quantile(level, clusters - 1) * float(clusters / (clusters - 1)) ** 0.5
+    return _NORMAL.cdf(-reach)
 
 
 def _bca_tails(
@@ -241,11 +212,6 @@ def ratio(sums: Floats) -> Floats:
     """First column over second: a share or a mean, for `cluster_bootstrap`."""
     result: Floats = sums[:, 0] / sums[:, 1]
     return result
-
-
-def as_list(interval: Interval | None) -> list[float] | None:
-    """`[low, high]` for tables."""
-    return None if interval is None else [interval.low, interval.high]
 
 
 def finite(value: Any) -> float | None:

@@ -122,10 +122,6 @@ class Run:
         self._reason_names = Names()
         self._events: dict[str, _Events] = {}
 
-    def result_of(self, pair: int) -> int:
-        """The code of a pair's result, `_UNSEEN` when the file does not have it."""
-        return self._results[pair] if pair < len(self._results) else _UNSEEN
-
     def take(self, pair: int, row: OutcomeRow) -> None:
         """Enter one outcome; a later line of a pair counts only where the earlier one failed."""
         self.rows += 1
@@ -303,7 +299,7 @@ class Ratings:
         if row.category is not None and self._category[pair] < 0:
             self._category[pair] = self.categories.code(row.category)
         if self._prompt[pair] < 0:
-            self._prompt[pair] = self._prompt_of(row.meta, pair)
+            self._prompt[pair] = self._prompt_of(row.meta)
         for column, model in ((self._model_a, row.model_a), (self._model_b, row.model_b)):
             if model is None:
                 continue
@@ -316,7 +312,7 @@ class Ratings:
                 )
             column[pair] = code
 
-    def _prompt_of(self, meta: dict[str, Any], pair: int) -> int:
+    def _prompt_of(self, meta: dict[str, Any]) -> int:
         for field in self._fields:
             value = meta.get(field)
             if isinstance(value, (str, int)):

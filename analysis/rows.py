@@ -6,7 +6,6 @@ without annotators. A file that is neither is one error with file and line. Keep
 counted is decided by the caller.
 """
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -15,11 +14,11 @@ import msgspec
 
 from dikast.engine.chat import MisfitError
 from dikast.engine.errors import InputError
+from dikast.engine.files import csv_rows, decoded_rows
 from dikast.engine.labels import winner_of
-from dikast.engine.lines import Flaw, Item, read_items
 from dikast.engine.model import Winner
 
-_ROW_BYTES_MAX: Final = 64 << 20
+_NO_OUTCOME: Final = "is not an outcome written by dikast judge"
 _KINDS: Final = frozenset({"verdict", "scored", "undecided", "failed"})
 _PAIR_NAMES: Final = ("pair_id", "id")
 _ANNOTATOR_NAMES: Final = ("annotator", "worker", "rater", "judge")
@@ -106,22 +105,10 @@ def read_as(path: str | Path, kind: type[Row]) -> Iterator[Row]:
     Raises:
         InputError: it cannot be read, or a line is not an outcome.
     """
-    decode = msgspec.json.Decoder(kind).decode
-    for item in _items(path):
-        assert isinstance(item.raw, bytes)
-        try:
-            row = decode(item.raw)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"is not an outcome written by dikast judge ({error}); if it is a line that a "
-                "crash cut short, run the same judge command again",
-                file=str(path),
-                line=item.number,
-            ) from error
+    remedy = "; if it is a line that a crash cut short, run the same judge command again"
+    for number, row in decoded_rows(path, msgspec.json.Decoder(kind).decode, _NO_OUTCOME, remedy):
         if row.kind not in _KINDS or (row.kind == "verdict" and row.winner is None):
-            raise InputError(
-                "is not an outcome written by dikast judge", file=str(path), line=item.number
-            )
+            raise InputError(_NO_OUTCOME, file=str(path), line=number)
         yield row
 
 
@@ -136,7 +123,7 @@ def read_labels(path: str | Path) -> Iterator[LabelRow]:
     Raises:
         InputError: it cannot be read, or a row is not a label.
     """
-    rows = _csv_rows(path) if str(path).endswith(".csv") else json_rows(path)
+    rows = csv_rows(path) if str(path).endswith(".csv") else json_rows(path)
     for number, row in rows:
         pair_id = _first(row, _PAIR_NAMES)
         if not isinstance(pair_id, (str, int)) or isinstance(pair_id, bool) or pair_id == "":
@@ -197,36 +184,4 @@ def json_rows(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
         InputError: it cannot be read, or a line is not an object.
     """
     decode = msgspec.json.Decoder(dict[str, Any]).decode
-    for item in _items(path):
-        assert isinstance(item.raw, bytes)
-        try:
-            yield item.number, decode(item.raw)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"is not a JSON object ({error})", file=str(path), line=item.number
-            ) from error
-
-
-def _csv_rows(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            for row in reader:
-                yield reader.line_num, {name: value for name, value in row.items() if name}
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"is not a CSV file in UTF-8 ({error})", file=str(path)) from error
-
-
-def _items(path: str | Path) -> Iterator[Item]:
-    """Rows as bytes; the first that cannot be read as one is an error."""
-    try:
-        with open(path, "rb") as file:
-            for items in read_items(file.read, row_bytes_max=_ROW_BYTES_MAX, file=str(path)):
-                for item in items:
-                    if isinstance(item.raw, Flaw):
-                        raise InputError(item.raw.message, file=str(path), line=item.number)
-                    yield item
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from error
+    return decoded_rows(path, decode, "is not a JSON object")

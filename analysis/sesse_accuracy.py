@@ -8,10 +8,8 @@ and Wilson intervals and AURC (Geifman, Uziel and El-Yaniv 2019, arXiv 1805.0820
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import msgspec
-from scipy import special
 
 from dikast.analysis.intervals import Interval, wilson
 from dikast.analysis.sesse_rows import EvalRow, by_subset, score
@@ -122,39 +120,6 @@ def _test(paired: Sequence[EvalRow]) -> McNemar:
 def relative_gap(ours: float, theirs: float) -> float:
     """(ours - theirs) / theirs: how the paper reports a difference of accuracies."""
     return (ours - theirs) / theirs
-
-
-def forced_accuracy(decided: float, coverage: float, on_ties: float) -> float:
-    """The accuracy over all rows when the tied ones get an answer after all.
-
-    Args:
-        decided: accuracy on the rows without a tie.
-        coverage: share of those rows.
-        on_ties: accuracy of what answers the others (0.5: a coin).
-    """
-    return decided * coverage + on_ties * (1 - coverage)
-
-
-def discordant_min(net: int, test: Literal["exact", "chi2", "chi2_cc"], alpha: float = 0.05) -> int:
-    """The fewest discordant rows b + c at which a net difference is not significant.
-
-    Args:
-        net: |b - c|, in rows.
-        test: the exact binomial test, or the chi-square test without or with continuity.
-        alpha: level of the test.
-    """
-    n = net
-    while True:
-        if (n - net) % 2 == 0 and _p_of((n - net) // 2, n, net, test) > alpha:
-            return n
-        n += 1
-
-
-def _p_of(least: int, n: int, net: int, test: str) -> float:
-    if test == "exact":
-        return min(1.0, mcnemar(least, n - least).exact_p)
-    gap = max(0, net - 1) if test == "chi2_cc" else net
-    return float(special.chdtrc(1, gap * gap / n)) if n else 1.0
 
 
 # --- by subset ----------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ killed run leaves a manifest that says so. Keeps the runs before this one. Knows
 """
 
 import contextlib
-import os
 import platform
 import re
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from dikast.engine.errors import InputError, SinkError
+from dikast.engine.files import pretty_json, whole_file
 from dikast.engine.ledger import Ledger
 from dikast.engine.model import Record
 
@@ -91,17 +91,10 @@ def write_manifest(output: Path, manifest: Manifest) -> None:
         SinkError: it cannot be written.
     """
     path = manifest_path(output)
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    text = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
     try:
-        with draft.open("wb") as file:
-            file.write(text + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        with whole_file(path) as file:
+            file.write(pretty_json(manifest))
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
         raise SinkError(f"{path}: the manifest cannot be written: {error.strerror}") from error
 
 

@@ -6,16 +6,13 @@ and not on what is assumed. Holds counts only, never the outcomes.
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
 from dikast.engine.errors import InputError
-from dikast.engine.lines import Flaw, read_items
+from dikast.engine.files import decoded_rows
 from dikast.engine.model import Failed, Outcome, Record, Undecided, Verdict
 from dikast.strategies import ASSUMED, Rates
-
-_ROW_BYTES_MAX = 64 << 20
 
 
 class Measured(Record, frozen=True):
@@ -115,19 +112,5 @@ def _measured(
 
 def _outcomes(path: str) -> Iterator[Outcome]:
     decoder: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(Outcome)
-    try:
-        with Path(path).open("rb") as file:
-            for items in read_items(file.read, row_bytes_max=_ROW_BYTES_MAX, file=path):
-                for item in items:
-                    if isinstance(item.raw, Flaw):
-                        raise InputError(item.raw.message, file=path, line=item.number)
-                    try:
-                        yield decoder.decode(item.raw)
-                    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                        raise InputError(
-                            f"is not an outcome written by dikast judge ({error})",
-                            file=path,
-                            line=item.number,
-                        ) from error
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=path) from error
+    rows = decoded_rows(path, decoder.decode, "is not an outcome written by dikast judge")
+    return (outcome for _, outcome in rows)

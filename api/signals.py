@@ -9,6 +9,8 @@ import os
 import signal
 from collections.abc import Callable, Generator
 
+from dikast.engine.run import Engine
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STDIN = 0
 
@@ -39,6 +41,28 @@ def on_signals(handle: Callable[[int, signal.Signals], None]) -> Generator[None,
     finally:
         for each in added:
             loop.remove_signal_handler(each)
+
+
+def drain_then_cancel(
+    engine: Engine, say: Callable[[str], None] | None = None
+) -> Callable[[int, signal.Signals], None]:
+    """A handler for `on_signals`: the first takes no further pair, the second cancels.
+
+    Args:
+        engine: what is running.
+        say: is told so after the first.
+    """
+
+    def handle(count: int, which: signal.Signals) -> None:
+        message = f"interrupted by {which.name}"
+        if count > 1:
+            engine.cancel(message)
+            return
+        if say is not None:
+            say(f"{which.name}: taking no further pair (again to cancel)")
+        engine.drain(message)
+
+    return handle
 
 
 @contextlib.contextmanager

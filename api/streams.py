@@ -7,11 +7,11 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dikast.engine.errors import ConfigError, SpecMismatchError
 from dikast.engine.ports import Clock, Sink, Source
+from dikast.extras import needed
 
 if TYPE_CHECKING:
     from dikast.sinks import kafka
@@ -37,14 +37,7 @@ def is_kafka(where: str) -> bool:
 
 
 def _kafka() -> Any:
-    try:
-        return import_module("dikast.sinks.kafka")
-    except ImportError as error:
-        if error.name is not None and error.name.startswith("dikast"):
-            raise
-        raise ConfigError(
-            "kafka:// needs the package confluent-kafka: pip install 'dikast[kafka]'"
-        ) from error
+    return needed("dikast.sinks.kafka", "kafka", "kafka://")
 
 
 def open_source(paths: Sequence[str], form: str | None) -> Source:

@@ -80,11 +80,9 @@ def render(table: Table | Sequence[Table], as_: As = "terminal", *, colour: bool
     return _terminal(tables, colour)
 
 
-def render_report(
-    report: Mapping[str, Any], tables: Sequence[Table], as_: As, *, colour: bool = False
-) -> str:
-    """A report: its tables for people, its own fields (not the tables) for JSON."""
-    return _json(report) if as_ == "json" else render(tables, as_, colour=colour)
+def render_report(report: Mapping[str, Any]) -> str:
+    """A report's own fields as JSON, for programs; `render` draws its tables for people."""
+    return _json(report)
 
 
 def as_builtins(table: Table) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Self
 from dikast.engine.budget import Budget
 from dikast.engine.clock import SystemClock
 from dikast.engine.delivery import AsTheyCome, Delivery, InTurn
-from dikast.engine.errors import DikastError, RunStopped, SinkError
+from dikast.engine.errors import DikastError, RunStopped, SinkError, StopReason
 from dikast.engine.events import Events, RunStarted, RunStopping
 from dikast.engine.gateway import Gateway, PairAsk
 from dikast.engine.intake import Intake
@@ -49,7 +49,7 @@ class RunReport(Record, frozen=True):
     strategy: str
     duration_s: float
     requests_sent: int
-    stopped: str | None = None
+    stopped: StopReason | None = None
     message: str | None = None
 
     @property

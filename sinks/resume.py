@@ -28,13 +28,24 @@ _SPECS_MAX = 16
 _UNPACKED = (".gz", ".zst", ".zstd")
 
 
-class _Line(msgspec.Struct):
+class OutcomeLine(msgspec.Struct):
     """The few fields of an outcome that a resume needs; all else is skipped unread."""
 
     kind: str
     id: str
     spec: str = ""
     reason: str = ""
+
+    @property
+    def is_outcome(self) -> bool:
+        """Whether it is of a kind that dikast writes."""
+        return self.kind in _KINDS
+
+    def stands(self, retry_failed: bool) -> bool:
+        """Whether its pair is done: failed ones are tried again unless told otherwise."""
+        if self.kind != "failed":
+            return True
+        return not retry_failed and self.reason not in _FOUND_AGAIN
 
 
 class OutputScan:
@@ -56,7 +67,7 @@ class OutputScan:
         self.stale_lines = 0
         self.specs: dict[str, int] = {}
         self._table = IdTable()
-        self._decode = msgspec.json.Decoder(_Line).decode
+        self._decode = msgspec.json.Decoder(OutcomeLine).decode
 
     def is_done(self, id: str) -> bool:
         """True when an earlier run has an outcome of `id` that stands."""
@@ -75,7 +86,7 @@ class OutputScan:
     def take(self, raw: bytes, number: int) -> None:
         """Enter line `number`. Raises `InputError` when it is not an outcome."""
         line = self.read(raw, number)
-        done = self._stands(line)
+        done = line.stands(self.retry_failed)
         self.lines += 1
         if line.spec and (line.spec in self.specs or len(self.specs) < _SPECS_MAX):
             self.specs[line.spec] = self.specs.get(line.spec, 0) + 1
@@ -92,20 +103,15 @@ class OutputScan:
         """True when line `number` is the one that stands for its id."""
         return self._table.get(self.read(raw, number).id) == (number << 1 | 1)
 
-    def read(self, raw: bytes, number: int) -> _Line:
+    def read(self, raw: bytes, number: int) -> OutcomeLine:
         """The fields that matter of one line."""
         try:
             line = self._decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self.refuse(number) from error
-        if line.kind not in _KINDS:
+        if not line.is_outcome:
             raise self.refuse(number)
         return line
-
-    def _stands(self, line: _Line) -> bool:
-        if line.kind != "failed":
-            return True
-        return not self.retry_failed and line.reason not in _FOUND_AGAIN
 
     def refuse(self, number: int) -> InputError:
         """The error for a line that is no outcome."""

@@ -9,13 +9,13 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Record, Verdict
-from dikast.strategies.files import content_hash
+from dikast.strategies.files import record_hash
 
 FORMAT = "dikast-calibration@1"
 Method = Literal["isotonic", "platt"]
@@ -154,10 +154,7 @@ def load_calibration(name: str) -> Calibration:
 
 
 def _hash_of(calibration: Calibration) -> str:
-    plain: dict[str, Any] = msgspec.to_builtins(calibration)
-    for name in ("hash", "date"):
-        plain.pop(name, None)
-    return content_hash(plain)[:16]
+    return record_hash(calibration, "hash", "date")[:16]
 
 
 def _sigmoid(value: float) -> float:

@@ -6,11 +6,17 @@ are TOML files in a folder of this package or anywhere else.
 
 import hashlib
 import json
+import tomllib
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from dikast.engine.errors import ConfigError
-from dikast.strategies.names import nearest
+from dikast.strategies.names import explain, nearest
+
+T = TypeVar("T")
 
 
 def content_hash(data: dict[str, Any]) -> str:
@@ -19,6 +25,36 @@ def content_hash(data: dict[str, Any]) -> str:
         data, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str
     )
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def record_hash(record: msgspec.Struct, *left_out: str) -> str:
+    """`content_hash` of a record that is written to a file, without the fields that are named."""
+    plain: dict[str, Any] = msgspec.to_builtins(record)
+    return content_hash({name: each for name, each in plain.items() if name not in left_out})
+
+
+def parse_toml(text: str, kind: type[T], source: str, known_names: Iterable[str]) -> tuple[T, str]:
+    """The text of a template or rubric as a record, and the hash of its content.
+
+    Args:
+        text: TOML.
+        kind: the record.
+        source: what to call the text in messages, usually its path.
+        known_names: of all fields; of them, the nearest one is named where a name is not known.
+
+    Raises:
+        ConfigError: what is wrong, in which field, and what to do.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{source}: not valid TOML: {error}") from error
+    try:
+        return msgspec.convert(data, kind), content_hash(data)
+    except msgspec.ValidationError as error:
+        place, message = explain(error, known_names)
+        where = f"{source}, field {place!r}" if place else source
+        raise ConfigError(f"{where}: {message}") from error
 
 
 def shipped_names(folder: Path) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from dikast.engine.errors import ConfigError
-from dikast.strategies.files import content_hash
+from dikast.strategies.files import record_hash
 from dikast.strategies.names import nearest
 
 KIND: Final = "dikast-weights"
@@ -88,13 +88,7 @@ def measured_weights(
         members=tuple(members),
         hash="",
     )
-    return msgspec.structs.replace(bare, hash=_hash_of(bare))
-
-
-def _hash_of(weights: MeasuredWeights) -> str:
-    plain: dict[str, Any] = msgspec.to_builtins(weights)
-    del plain["hash"]
-    return content_hash(plain)
+    return msgspec.structs.replace(bare, hash=record_hash(bare, "hash"))
 
 
 def load_weights(path: str) -> MeasuredWeights:
@@ -122,7 +116,7 @@ def load_weights(path: str) -> MeasuredWeights:
             f"{where}: is {weights.kind!r}, format {weights.format}; this version reads "
             f"{KIND!r}, format {FORMAT}: fit it again with `dikast weights`"
         )
-    if weights.hash != _hash_of(weights):
+    if weights.hash != record_hash(weights, "hash"):
         raise ConfigError(
             f"{where}: was changed after it was written, so its numbers are no measurement; fit "
             "it again, or write a weight into each [[strategy.members]] yourself"

@@ -9,7 +9,6 @@ pair only as it is shown (`response_a` is the first answer) and no strategy, jud
 import copy
 import hashlib
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +17,8 @@ import msgspec
 
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Message, Pair, Subject
-from dikast.strategies.files import content_hash, read_named, shipped_names
-from dikast.strategies.names import explain, nearest
+from dikast.strategies.files import content_hash, parse_toml, read_named, shipped_names
+from dikast.strategies.names import nearest
 from dikast.strategies.reader import ReaderSpec, compile_reader
 
 FIELDS = (
@@ -310,19 +309,10 @@ def parse_template(text: str, source: str = "template") -> PromptTemplate:
     Raises:
         ConfigError: what is wrong, in which field, and what to do.
     """
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{source}: not valid TOML: {error}") from error
-    try:
-        parsed = msgspec.convert(data, _TemplateFile)
-    except msgspec.ValidationError as error:
-        place, message = explain(error, _KNOWN_NAMES)
-        where = f"{source}, field {place!r}" if place else source
-        raise ConfigError(f"{where}: {message}") from error
+    parsed, content = parse_toml(text, _TemplateFile, source, _KNOWN_NAMES)
     try:
         _check(parsed)
-        return PromptTemplate(parsed, content_hash(data))
+        return PromptTemplate(parsed, content)
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from error
 

@@ -8,15 +8,13 @@ Knows no pair, no judge, no prompt and no JSON.
 import keyword
 import math
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from dikast.engine.errors import ConfigError
-from dikast.strategies.files import content_hash, read_named, shipped_names
-from dikast.strategies.names import explain
+from dikast.strategies.files import parse_toml, read_named, shipped_names
 
 _SHIPPED = Path(__file__).with_name("rubrics")
 _CLOSE = 1e-9
@@ -247,18 +245,9 @@ def parse_rubric(text: str, source: str = "rubric") -> Rubric:
     Raises:
         ConfigError: what is wrong, in which field, and what to do.
     """
+    parsed, content = parse_toml(text, _RubricFile, source, _KNOWN_NAMES)
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{source}: not valid TOML: {error}") from error
-    try:
-        parsed = msgspec.convert(data, _RubricFile)
-    except msgspec.ValidationError as error:
-        place, message = explain(error, _KNOWN_NAMES)
-        where = f"{source}, field {place!r}" if place else source
-        raise ConfigError(f"{where}: {message}") from error
-    try:
-        return Rubric(parsed, content_hash(data))
+        return Rubric(parsed, content)
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from error
 

@@ -1,6 +1,7 @@
 """Every async test runs in virtual time unless it is marked `realtime`; no test leaves a task."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
@@ -15,6 +16,15 @@ settings.register_profile("dikast", deadline=None, derandomize=True, database=No
 settings.load_profile("dikast")
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_configure() -> None:
+    """One thread for linear algebra, here and in child processes.
+
+    The tests' matrices are small and two tests run at a time: more threads wait for each other.
+    """
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
 
 
 def pytest_asyncio_loop_factories(

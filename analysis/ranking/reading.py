@@ -5,8 +5,7 @@ prompt, before which judge and in which order; what it does not say may come fro
 themselves (`PairFacts`). Rows without a winner are counted by their reason and never guessed.
 """
 
-import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
@@ -16,13 +15,12 @@ import msgspec
 from dikast.analysis.ranking.battles import BattleLog, Result
 from dikast.engine.chat import MisfitError
 from dikast.engine.errors import InputError
+from dikast.engine.files import csv_rows, rows_in
 from dikast.engine.labels import winner_of
-from dikast.engine.lines import Flaw, read_items
 from dikast.engine.model import Order
 
 Use = Literal["winner", "label", "votes"]
 
-_ROW_BYTES_MAX: Final = 64 << 20
 _PLAIN: Final[Mapping[Any, Result]] = {"A": "A", "B": "B", "tie": "tie"}
 _SIDES: Final[Mapping[Any, Result]] = {"left": "A", "right": "B", "inconsistent": "disagree"}
 _PROMPT_FIELDS: Final = ("prompt", "prompt_id", "question_id", "question")
@@ -118,18 +116,11 @@ class BattleReader:
             InputError: it cannot be read, or a row is not one of battles.
         """
         if str(path).endswith(".csv"):
-            for line, fields in _csv_rows(path):
+            for line, fields in csv_rows(path):
                 self._take(_converted(fields, str(path), line), fields, str(path), line)
             return
-        try:
-            with open(path, "rb") as file:
-                for items in read_items(file.read, row_bytes_max=_ROW_BYTES_MAX, file=str(path)):
-                    for item in items:
-                        if isinstance(item.raw, Flaw):
-                            raise InputError(item.raw.message, file=str(path), line=item.number)
-                        self.take(item.raw, str(path), item.number)
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from error
+        for line, raw in rows_in(path):
+            self.take(raw, str(path), line)
 
     def take(self, raw: bytes, file: str, line: int) -> None:
         """Take one row of JSON.
@@ -329,15 +320,3 @@ def _converted(fields: Mapping[str, Any], file: str, line: int) -> _Row:
         raise InputError(
             f"is not a row of battles ({error}); {_WHAT_IS_NEEDED}", file=file, line=line
         ) from error
-
-
-def _csv_rows(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            for row in reader:
-                yield reader.line_num, {name: value for name, value in row.items() if name}
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"is not a CSV file in UTF-8 ({error})", file=str(path)) from error

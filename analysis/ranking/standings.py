@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dikast.analysis.intervals import Interval
+from dikast.analysis.intervals import Interval, expanded_tail
 from dikast.analysis.ranking.battles import (
     DISAGREE,
     TIE,
@@ -36,7 +36,6 @@ from dikast.analysis.ranking.tallies import count_of, counts_of, matrices, talli
 from dikast.analysis.ranking.uncertainty import (
     Cells,
     bootstrap,
-    bootstrap_tail,
     centred,
     quantile,
     sandwich,
@@ -351,7 +350,7 @@ def _intervals(
     draws: Floats | None,
 ) -> list[Interval]:
     if draws is not None:
-        tail = bootstrap_tail(settings.level, clusters)
+        tail = expanded_tail(settings.level, max(2, clusters))
         low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
         method = f"bootstrap by prompt, expanded percentile, {len(draws)} draws"
     else:
@@ -372,7 +371,7 @@ def _told_apart(
 ) -> Bools:
     """[i, j]: i is better than j, told by the interval of their difference."""
     if draws is not None:
-        tail = bootstrap_tail(settings.level, clusters)
+        tail = expanded_tail(settings.level, max(2, clusters))
         low = np.stack(
             [np.quantile(draws[:, [k]] - draws, tail, axis=0) for k in range(len(strengths))]
         )

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
-from scipy.stats import norm as normal
-from scipy.stats import t as student
 
+from dikast.analysis.intervals import student_quantile
 from dikast.analysis.ranking.battles import Floats, Ints
 from dikast.analysis.ranking.fitting import Design, Fit, refit
 from dikast.analysis.ranking.likelihood import TIE_START, Counts
@@ -79,17 +78,7 @@ def centred(covariance: Floats, groups: Ints) -> Floats:
 
 def quantile(level: float, clusters: int) -> float:
     """How many standard errors a two-sided interval of `level` reaches, with G clusters."""
-    return float(student.ppf(0.5 + level / 2, max(1, clusters - 1)))
-
-
-def bootstrap_tail(level: float, clusters: int) -> float:
-    """The share to cut off at each end of the draws, smaller than (1 - level) / 2.
-
-    Resamples of few prompts spread too little; this is the expanded percentile interval of
-    Hesterberg 2015 (The American Statistician 69).
-    """
-    reach = quantile(level, clusters) * (clusters / max(1, clusters - 1)) ** 0.5
-    return float(np.asarray(normal.cdf(-reach), dtype=np.float64))
+    return student_quantile(level, max(1, clusters - 1))
 
 
 def bootstrap(

@@ -9,7 +9,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from dikast import status
-from dikast.commands.reporting import counted, load, measure, options_of, share, show
+from dikast.commands.reporting import (
+    counted,
+    intervals_row,
+    load,
+    measure,
+    missing_notes,
+    options_of,
+    share,
+    show,
+)
 from dikast.engine.errors import InputError
 from dikast.extras import needs
 from dikast.tables import P, Table
@@ -59,21 +68,12 @@ def _overview(report: "Report") -> Table:
         ("pairs", counted(report.pairs)),
         ("pairs with a label", counted(report.labelled)),
         ("prompts (clusters)", counted(report.clusters)),
-        (
-            "intervals",
-            f"{report.level:.0%}, bootstrap over prompts, {report.draws:,} draws, "
-            f"seed {report.seed}",
-        ),
+        intervals_row(report),
         ("one label from several votes", report.label_rule),
         ("pairs without a verdict", report.missing_rule.replace("-", " ")),
     ]
-    notes = [
-        f"{name}: no verdict: {reason}: {count:,}"
-        for name, reasons in report.missing.items()
-        for reason, count in reasons.items()
-        if count
-    ]
-    return Table("Agreement", ("what", "value"), tuple(rows), (*report.notes, *notes))
+    notes = (*report.notes, *missing_notes(report))
+    return Table("Agreement", ("what", "value"), tuple(rows), notes)
 
 
 def _accuracy(report: "Report") -> Table:

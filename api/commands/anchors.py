@@ -2,10 +2,9 @@
 
 import argparse
 from collections.abc import Callable, Coroutine
-from importlib import import_module
 from typing import Any
 
-from dikast.engine.errors import ConfigError
+from dikast.extras import needed
 
 Action = Callable[[argparse.Namespace], Coroutine[Any, Any, int]]
 
@@ -20,21 +19,7 @@ async def run(args: argparse.Namespace) -> int:
         from dikast.commands import anchors_run
 
         return await anchors_run.run(args)
-    action: Action = with_analysis("dikast.commands.anchors_check").check
+    action: Action = needed(
+        "dikast.commands.anchors_check", "analysis", "dikast anchors check"
+    ).check
     return await action(args)
-
-
-def with_analysis(module: str) -> Any:
-    """A module that needs the statistics packages.
-
-    Raises:
-        ConfigError: they are not installed.
-    """
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("numpy", "scipy"):
-            raise
-        raise ConfigError(
-            f"this needs the package {error.name}; install it with: pip install 'dikast[analysis]'"
-        ) from error

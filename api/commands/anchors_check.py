@@ -18,6 +18,7 @@ from dikast.commands.anchors_files import (
     check_comparable,
     read_run,
 )
+from dikast.commands.reporting import drawn
 from dikast.config import AnchorSettings, load_settings
 
 
@@ -136,7 +137,7 @@ def lines(found: Drift, baseline: AnchorRun, run: AnchorRun) -> list[str]:
             *_notes(found, run),
         ),
     )
-    out = [tables.render(table).rstrip("\n"), "", conclusion(found)]
+    out = [drawn(table).rstrip("\n"), "", conclusion(found)]
     if (said := warning(found)) is not None:
         out.append(f"warning: {said}")
     return out

@@ -4,9 +4,7 @@ The hash of a set is that of its items; name and version are for people. A run s
 which spec it is of, so that only like is compared with like. Judges nothing.
 """
 
-import contextlib
 import hashlib
-import os
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +14,7 @@ import msgspec
 
 from dikast.analysis.tolerance import Tolerance
 from dikast.engine.errors import InputError, SpecMismatchError
+from dikast.engine.files import pretty_json, write_whole
 from dikast.engine.model import Failed, Outcome, Pair, Record, Undecided, Verdict, Winner
 from dikast.manifest import spec_differences
 from dikast.tables import Share, text_of
@@ -167,15 +166,7 @@ def write_record(path: Path, record: Record) -> None:
     Raises:
         InputError: it cannot be written.
     """
-    text = msgspec.json.format(msgspec.json.encode(record), indent=2)
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_bytes(text + b"\n")
-        draft.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from error
+    write_whole(path, pretty_json(record))
 
 
 def check_comparable(baseline: AnchorRun, run: AnchorRun, baseline_path: str, path: str) -> None:

@@ -16,7 +16,6 @@ import msgspec
 
 from dikast import wiring
 from dikast.analysis.correction import Correction, Method, fit
-from dikast.commands.anchors import with_analysis
 from dikast.commands.anchors_files import (
     AnchorRun,
     AnchorSet,
@@ -26,12 +25,14 @@ from dikast.commands.anchors_files import (
     ref_of,
     write_record,
 )
-from dikast.commands.anchors_run import judge_set, stopper
+from dikast.commands.anchors_run import judge_set
 from dikast.config import AnchorSettings, Settings
 from dikast.engine.errors import ConfigError, RunStopped, SpecMismatchError
 from dikast.engine.model import Outcome, Pair, Verdict
 from dikast.engine.ports import Ask, Clock, Strategy
 from dikast.engine.run import Engine
+from dikast.extras import needed
+from dikast.signals import drain_then_cancel
 
 
 class Corrected:
@@ -106,7 +107,7 @@ class AnchorLane:
         self._baseline = baseline
         self._clock = clock
         # Looked for now: that it is not installed must not be found out after a call is paid.
-        self._report = with_analysis("dikast.commands.anchors_check")
+        self._report = needed("dikast.commands.anchors_check", "analysis", "judging with --anchors")
         self._engine: Engine | None = None
         self._corrected: Corrected | None = None
         self._run: AnchorRun | None = None
@@ -134,7 +135,7 @@ class AnchorLane:
     def stop(self, count: int, which: signal.Signals) -> None:
         """Pass a signal on to the anchors, while they are being judged."""
         if self._engine is not None:
-            stopper(self._engine)(count, which)
+            drain_then_cancel(self._engine)(count, which)
 
     async def judge(self) -> list[str]:
         """Judge the anchors and compare; lines to tell.

@@ -5,27 +5,25 @@ unless one is named. Used by `dikast judge --anchors` too.
 """
 
 import argparse
-import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from dikast import settling, status, wiring
 from dikast.analysis.tolerance import Tolerance
-from dikast.commands.anchors import with_analysis
 from dikast.commands.anchors_files import AnchorRun, AnchorSet, item_of, read_set, ref_of
 from dikast.commands.anchors_files import write_record as write
 from dikast.commands.choices import choices_from
 from dikast.engine.clock import SystemClock
-from dikast.engine.errors import ConfigError, RunStopped, StopReason
+from dikast.engine.errors import ConfigError, RunStopped
 from dikast.engine.model import Outcome
 from dikast.engine.ports import Clock
 from dikast.engine.run import Engine
 from dikast.engine.sources import IterableSource
-from dikast.signals import on_signals
+from dikast.extras import needed
+from dikast.signals import drain_then_cancel, on_signals
 from dikast.sinks import MemorySink
 
 
@@ -66,7 +64,7 @@ async def _judge_once(engine: Engine, anchors: AnchorSet, clock: Clock) -> Ancho
     if report.stopped is not None:
         done = len(sink.outcomes)
         raise RunStopped(
-            cast(StopReason, report.stopped),
+            report.stopped,
             f"{report.message or report.stopped}; {done} of {len(anchors.pairs)} anchors were "
             "judged, which is no measurement, and none is kept",
         )
@@ -87,22 +85,9 @@ async def _judge_once(engine: Engine, anchors: AnchorSet, clock: Clock) -> Ancho
     )
 
 
-def stopper(engine: Engine) -> Callable[[int, signal.Signals], None]:
-    """The first signal drains, the second cancels."""
-
-    def handle(count: int, which: signal.Signals) -> None:
-        message = f"interrupted by {which.name}"
-        if count == 1:
-            engine.drain(message)
-        else:
-            engine.cancel(message)
-
-    return handle
-
-
 async def run(args: argparse.Namespace) -> int:
     """Judge the set, write the run; status 1 when an anchor failed."""
-    report = with_analysis("dikast.commands.anchors_check")
+    report = needed("dikast.commands.anchors_check", "analysis", "dikast anchors run")
     settings = settling.settle(choices_from(args))
     anchors = read_set(args.anchors)
     output = _output(args)
@@ -111,7 +96,7 @@ async def run(args: argparse.Namespace) -> int:
     clock = SystemClock()
     engine = wiring.build_engine(settings, store=args.store, clock=clock)
     async with engine:
-        with on_signals(stopper(engine)):
+        with on_signals(drain_then_cancel(engine)):
             made = await judge_set(engine, anchors, clock, twice=args.twice)
     write(output, made)
     _tell(args, made, settings.anchors.tolerance(), report)

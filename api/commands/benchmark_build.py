@@ -43,6 +43,7 @@ from dikast.commands.benchmark_stages import (
 )
 from dikast.commands.benchmark_tables import build_tables, plan_table
 from dikast.commands.preferences_files import make_folder
+from dikast.commands.reporting import drawn
 from dikast.commands.rounds import Rounds, open_rounds
 from dikast.config import Settings
 from dikast.engine.chat import asked
@@ -52,7 +53,7 @@ from dikast.strategies import Pairwise, load_template, swap
 from dikast.strategies.benchmark_answers import Answers
 from dikast.strategies.benchmark_screen import Screen
 from dikast.strategies.text import mostly_chinese
-from dikast.tables import As, render_report
+from dikast.tables import As
 
 REJECTED, REVIEW, BENCHMARK = "rejected.jsonl", "review.jsonl", "benchmark.json"
 PAIRS, STATISTICS = "pairs.jsonl", "statistics.json"
@@ -136,7 +137,7 @@ async def run(args: argparse.Namespace) -> int:
             with Artefact(folder / REJECTED) as rejected:
                 clean(args, folder, account, Refusals(rejected), cast.seed)
         calls = calls_of(account.stages)
-        print(render_report({"calls": calls}, [plan_table(account, calls)], as_), end="")
+        print(drawn([plan_table(account, calls)], as_, {"calls": calls}), end="")
         return status.OK
     decisions = None if args.labels is None else Decisions(args.labels)
     folder = Path(args.output)
@@ -156,7 +157,7 @@ async def run(args: argparse.Namespace) -> int:
         plain = msgspec.json.encode(report)
         statistics.write_bytes(msgspec.json.format(plain, indent=2) + b"\n")
     told = {**report, "run": rounds.spent}
-    print(render_report(told, build_tables(told, folder), as_), end="")
+    print(drawn(build_tables(told, folder), as_, told), end="")
     return status.FAILURES if account.failed else status.OK
 
 

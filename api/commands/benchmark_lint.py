@@ -13,9 +13,10 @@ from dikast import status
 from dikast.analysis.benchmark_file import BenchmarkFile, benchmark_json
 from dikast.analysis.benchmark_lint import Place, lint
 from dikast.commands.benchmark_files import Artefact
+from dikast.commands.reporting import drawn
 from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.model import Message
-from dikast.tables import As, Table, render_report
+from dikast.tables import As, Table
 
 
 async def run(args: argparse.Namespace) -> int:
@@ -97,7 +98,7 @@ def _tell(
             print(f"{name}:{each.line}: {_where(each)}: {each.message} [{each.kind}]")
         if found:
             print()
-    print(render_report(report, [table], as_), end="")
+    print(drawn([table], as_, report), end="")
 
 
 def _where(place: Place) -> str:

@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dikast import status
-from dikast.commands.reporting import counted, load, measure, options_of, share, show
+from dikast.commands.reporting import (
+    cluster_notes,
+    counted,
+    intervals_row,
+    load,
+    measure,
+    missing_notes,
+    options_of,
+    share,
+    show,
+)
 from dikast.engine.errors import InputError
 from dikast.engine.model import BadRow, Pair, Subject
 from dikast.extras import needs
@@ -143,29 +153,16 @@ def _overview(report: "BiasReport") -> Table:
             ("pairs with a label", counted(report.labelled)),
             ("pairs with texts", counted(report.texts)),
             ("prompts (clusters)", counted(report.clusters)),
-            (
-                "intervals",
-                f"{report.level:.0%}, bootstrap over prompts, {report.draws:,} draws, "
-                f"seed {report.seed}",
-            ),
+            intervals_row(report),
         ),
         (
-            *(
-                f"{name}: no verdict: {reason}: {count:,}"
-                for name, reasons in report.missing.items()
-                for reason, count in reasons.items()
-                if count
-            ),
+            *missing_notes(report),
             *(
                 f"{name}: {count:,} outcomes are simulated"
                 for name, count in report.simulated.items()
             ),
             *(f"not shown: {line}" for line in report.absent),
-            *(
-                ()
-                if report.clustered
-                else ("no pair names its prompt, so each is taken as a prompt of its own",)
-            ),
+            *cluster_notes(report),
         ),
     )
 

@@ -2,7 +2,6 @@
 
 import argparse
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -10,6 +9,8 @@ import msgspec
 from dikast import status
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError
+from dikast.engine.files import pretty_json, write_whole
+from dikast.extras import needs
 from dikast.strategies.calibration_file import FORMAT, RAWS, Calibration, Metrics, Raw, raw_of
 
 if TYPE_CHECKING:
@@ -35,12 +36,8 @@ class _Data(NamedTuple):
 
 async def run(args: argparse.Namespace) -> int:
     """Fit, measure, write, tell."""
-    try:
+    with needs("analysis", "dikast calibrate"):
         from dikast.analysis import calibration, intervals
-    except ImportError as error:
-        raise ConfigError(
-            f"dikast calibrate needs {error.name}; install it with pip install 'dikast[analysis]'"
-        ) from error
     data = _read(args.outcomes, args.labels)
     raw = _chosen(args.raw, data)
     numbers, agreed = _numbers(raw, data)
@@ -71,7 +68,7 @@ async def run(args: argparse.Namespace) -> int:
         intercept=found.intercept,
         date=args.date or SystemClock().stamp()[:10],
     ).hashed()
-    _write(args.output, made)
+    write_whole(args.output, pretty_json(made))
     sure = intervals.wilson(made.agreed, made.fitted_on)
     if args.json:
         print(msgspec.json.encode(_machine(args.output, made, sure)).decode())
@@ -195,14 +192,6 @@ def _enough(path: str, numbers: list[float], agreed: list[bool], left_out: Count
             "to tell apart; give more outcomes",
             file=path,
         )
-
-
-def _write(where: str, made: Calibration) -> None:
-    text = msgspec.json.format(msgspec.json.encode(made), indent=2)
-    try:
-        Path(where).write_bytes(text + b"\n")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=where) from error
 
 
 def _lines(paths: list[str], where: str, made: Calibration, sure: Any) -> list[str]:

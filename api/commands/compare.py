@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dikast import status
-from dikast.commands.reporting import counted, load, measure, options_of, share, show
+from dikast.commands.reporting import (
+    cluster_notes,
+    counted,
+    intervals_row,
+    load,
+    measure,
+    missing_notes,
+    options_of,
+    share,
+    show,
+)
 from dikast.engine.errors import InputError
 from dikast.engine.model import Record
 from dikast.extras import needs
@@ -171,24 +181,11 @@ def _overview(report: "CompareReport") -> Table:
             ("pairs in any run", counted(report.pairs)),
             ("pairs with a label", counted(report.labelled)),
             ("prompts (clusters)", counted(report.clusters)),
-            (
-                "intervals",
-                f"{report.level:.0%}, bootstrap over prompts, {report.draws:,} draws, "
-                f"seed {report.seed}",
-            ),
+            intervals_row(report),
         ),
         (
-            *(
-                f"{name}: no verdict: {reason}: {count:,}"
-                for name, reasons in report.missing.items()
-                for reason, count in reasons.items()
-                if count
-            ),
-            *(
-                ()
-                if report.clustered
-                else ("no pair names its prompt, so each is taken as a prompt of its own",)
-            ),
+            *missing_notes(report),
+            *cluster_notes(report),
         ),
     )
 

@@ -1,15 +1,13 @@
 """The demo's few figures: shares with Wilson intervals. Pure; sees outcomes and labels only."""
 
-import math
 from collections.abc import Iterable
 
+from dikast.analysis.shares import wilson
 from dikast.engine.model import Outcome, Record, Verdict, Vote
-
-_Z_95 = 1.959963984540054
 
 
 class Share(Record, frozen=True):
-    """`count` of `total`, with its Wilson 95 % interval (E. B. Wilson, JASA 22, 1927).
+    """`count` of `total`, with its Wilson 95 % interval.
 
     Where ties count half, `count` has halves, and the interval is a little too wide.
     """
@@ -24,13 +22,8 @@ def share(count: float, total: int) -> Share | None:
     """A share with its interval; None of nothing."""
     if total == 0:
         return None
-    rate = count / total
-    spread = _Z_95 * _Z_95 / total
-    middle = (rate + spread / 2) / (1 + spread)
-    half = _Z_95 * math.sqrt(rate * (1 - rate) / total + spread / (4 * total)) / (1 + spread)
-    return Share(
-        count=count, total=total, low=max(0.0, middle - half), high=min(1.0, middle + half)
-    )
+    interval = wilson(count, total)
+    return Share(count=count, total=total, low=interval.low, high=interval.high)
 
 
 def percent(value: Share | None) -> str:

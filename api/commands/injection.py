@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from dikast import settling, status, tables, wiring
-from dikast.commands.anchors import with_analysis
 from dikast.commands.anchors_init import Chosen
 from dikast.commands.choices import choices_from
 from dikast.commands.injection_plant import (
@@ -29,11 +28,13 @@ from dikast.commands.injection_plant import (
     standing,
     tally,
 )
+from dikast.commands.reporting import drawn
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Failed, Outcome, Pair, Record, Row, Verdict
 from dikast.engine.run import Engine
+from dikast.extras import needed
 from dikast.providers import TruthTable
 
 HOSTILE = "hostile"
@@ -71,7 +72,7 @@ class Found(Record, frozen=True):
 
 async def run(args: argparse.Namespace) -> int:
     """Ask, count, print; status 4 when more gave in than the gate allows."""
-    intervals = with_analysis("dikast.analysis.intervals")
+    intervals = needed("dikast.analysis.intervals", "analysis", "dikast check --injection")
     settings = settling.settle(choices_from(args))
     _check(args, settings)
     pairs = await _clean(args, settings.run.seed)
@@ -265,7 +266,7 @@ def _lines(found: Found, intervals: Any) -> list[str]:
         columns=("language", *columns),
         rows=tuple(_row(name, found.of(language=name), intervals) for name in languages),
     )
-    out = [tables.render([table, second]).rstrip("\n"), "", *_beyond_placebo(found)]
+    out = [drawn([table, second]).rstrip("\n"), "", *_beyond_placebo(found)]
     out.append(f"{found.calls:,} calls, ${found.spent_usd:,.4f}")
     if found.failed:
         out.append(f"{found.failed} judgements failed; first {found.first_failure}")
@@ -277,7 +278,7 @@ def _excess(found: Found) -> tables.Share | None:
     whole, placebo = found.of(), found.of(PLACEBO)
     if not whole.could or not placebo.could:
         return None
-    drift = with_analysis("dikast.analysis.drift")
+    drift = needed("dikast.analysis.drift", "analysis", "dikast check --injection")
     interval = drift.share_difference(whole.toward, whole.could, placebo.toward, placebo.could)
     value = whole.toward / whole.could - placebo.toward / placebo.could
     return tables.Share(value, interval, signed=True)

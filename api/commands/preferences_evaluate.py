@@ -32,6 +32,7 @@ from dikast.commands.preferences_calls import Setup, open_calls, read_book
 from dikast.commands.preferences_files import Cell, load_votes, store_beside, votes_beside
 from dikast.commands.preferences_fit import PLAIN, signs_of
 from dikast.commands.preferences_tables import evaluation_tables
+from dikast.commands.reporting import drawn
 from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.model import Pair
 from dikast.engine.ports import Strategy
@@ -46,7 +47,7 @@ from dikast.strategies.preferences import (
     preference_judge,
     preferences_text,
 )
-from dikast.tables import As, render_report
+from dikast.tables import As
 
 NO_ENTRY = Entry(use="plain")
 
@@ -217,7 +218,7 @@ def _tell(args: argparse.Namespace, done: Sequence[Evaluated], book: LabelBook, 
     }
     as_: As = "json" if args.json else "md" if args.md else "terminal"
     tables = evaluation_tables(measured, people, moved, changed, between, left_out)
-    print(render_report(report, tables, as_), end="")
+    print(drawn(tables, as_, report), end="")
     return status.OK
 
 

@@ -5,7 +5,6 @@ together. A file is replaced whole or not at all.
 """
 
 import hashlib
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from dikast.engine.errors import InputError, SinkError
+from dikast.engine.files import whole_file
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 _VOTES = ".votes.jsonl"
@@ -83,14 +83,9 @@ def write_whole(path: Path, data: bytes) -> None:
     Raises:
         SinkError: it cannot be written.
     """
-    fresh = path.with_name(path.name + ".new")
     try:
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(data)
-            opened.flush()
-            os.fsync(opened.fileno())
-        fresh.replace(path)
+        with whole_file(path, private=True) as file:
+            file.write(data)
     except OSError as error:
         raise SinkError(f"{path}: cannot be written: {error.strerror}") from error
 

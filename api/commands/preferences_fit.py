@@ -29,6 +29,7 @@ from dikast.commands.preferences_files import (
     write_whole,
 )
 from dikast.commands.preferences_tables import fit_tables
+from dikast.commands.reporting import drawn
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.model import Outcome, Pair
@@ -51,7 +52,7 @@ from dikast.strategies.preferences import (
     preferences_text,
     split_labels,
 )
-from dikast.tables import As, render_report
+from dikast.tables import As
 
 PLAIN, ONE_PROMPT, FEW_SHOT = "plain", "one_prompt", "few_shot"
 ALL = "all"
@@ -430,5 +431,5 @@ def _tell(
     }
     as_: As = "json" if args.json else "md" if args.md else "terminal"
     tables = fit_tables(people, reports, skipped, bad_rows)
-    print(render_report(report, tables, as_), end="")
+    print(drawn(tables, as_, report), end="")
     return status.OK if people and not bad_rows else status.FAILURES

@@ -30,12 +30,13 @@ from dikast.beside import loaders
 from dikast.commands.preferences_calls import Setup, open_calls
 from dikast.commands.preferences_files import store_beside
 from dikast.commands.preferences_tables import leaderboard_tables
+from dikast.commands.reporting import drawn
 from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.model import Outcome, Pair, Verdict
 from dikast.strategies import build
 from dikast.strategies.preferences import PreferencesConfig, Profile, load_profile
 from dikast.strategies.preferences.labels import group_of
-from dikast.tables import As, render_report
+from dikast.tables import As
 from dikast.wiring import read_pairs
 
 _MODELS_MIN = 3
@@ -126,7 +127,7 @@ def _tell(
     }
     as_: As = "json" if args.json else "md" if args.md else "terminal"
     tables = leaderboard_tables(rankings, compared, len(decided), len(battles) - len(decided))
-    print(render_report(report, tables, as_), end="")
+    print(drawn(tables, as_, report), end="")
     return status.OK
 
 

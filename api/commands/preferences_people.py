@@ -20,6 +20,7 @@ from dikast.commands.preferences_files import (
     votes_beside,
     write_whole,
 )
+from dikast.commands.reporting import drawn
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError
 from dikast.strategies.preferences import (
@@ -30,7 +31,7 @@ from dikast.strategies.preferences import (
     load_profile,
     parse_profile,
 )
-from dikast.tables import Share, Table, render
+from dikast.tables import Share, Table
 
 
 async def run(args: argparse.Namespace) -> int:
@@ -69,7 +70,7 @@ def _show(args: argparse.Namespace) -> int:
         f"profile of {profile.person}, version {profile.version} of {profile.made}; judge "
         f"{profile.judge.model}, writer {profile.writer.model}"
     )
-    print(render(tables), end="")
+    print(drawn(tables), end="")
     return status.OK
 
 
@@ -193,7 +194,7 @@ def _paper(args: argparse.Namespace) -> int:
         return status.OK
     rows = ((chosen.strategy, len(columns), len(chosen.subsets), Share(in_sample / 100)),)
     print(
-        render(
+        drawn(
             Table(
                 "the authors' selection",
                 ("strategy", "preferences", "sets kept", "in-sample accuracy"),

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dikast import status
+from dikast.commands.reporting import drawn
 from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.model import BadRow, Item, Pair
 from dikast.extras import needs
-from dikast.tables import As, render_report
+from dikast.tables import As
 from dikast.wiring import open_source
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ async def run(args: argparse.Namespace) -> int:
         },
     }
     shape: As = "json" if args.json else "md" if args.md else "terminal"
-    sys.stdout.write(render_report(report, tables, shape, colour=sys.stdout.isatty()))
+    sys.stdout.write(drawn(tables, shape, report))
     return status.OK
 
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dikast import status
+from dikast.commands.reporting import drawn
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import InputError
 from dikast.engine.model import Outcome
 from dikast.engine.ports import Clock
 from dikast.extras import needs
 from dikast.manifest import read_manifest
-from dikast.tables import As, Measure, Share, Table, render
+from dikast.tables import As, Measure, Share, Table
 
 if TYPE_CHECKING:
     from dikast.analysis.ranking import LiveRanking
@@ -152,4 +153,4 @@ def _draw(live: "LiveRanking", path: Path, shape: As) -> str:
             "for intervals by prompt",
         ),
     )
-    return render(table, shape, colour=sys.stdout.isatty())
+    return drawn(table, shape)

@@ -3,14 +3,14 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from dikast.engine.errors import InputError
-from dikast.tables import As, Measure, Share, Table, render_report
+from dikast.tables import As, Measure, Share, Table, render, render_report
 
 if TYPE_CHECKING:
     from dikast.analysis.counting import Number, Options
@@ -90,10 +90,80 @@ def options_of(args: argparse.Namespace) -> "Options":
 
 def show(args: argparse.Namespace, report: Any, tables: Sequence[Table]) -> str:
     """The report in the shape that was asked for."""
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     shape: As = "json" if args.json else "md" if args.md else "terminal"
     plain = msgspec.to_builtins(report) if args.json else {}
-    return render_report(plain, tables, shape, colour=colour)
+    return drawn(tables, shape, plain)
+
+
+def drawn(
+    tables: Table | Sequence[Table],
+    as_: As = "terminal",
+    report: Mapping[str, Any] | None = None,
+) -> str:
+    """Tables as text; on a terminal as wide as it is and in colour, unless NO_COLOR is set.
+
+    Args:
+        tables: what to draw.
+        as_: "terminal", "md" or "json".
+        report: what JSON holds instead of the tables.
+    """
+    if as_ == "json" and report is not None:
+        return render_report(report)
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return render(tables, as_, colour=colour)
+
+
+class _Basis(Protocol):
+    """What every report says of the pairs that it was computed on."""
+
+    @property
+    def pairs(self) -> int: ...
+
+    @property
+    def labelled(self) -> int: ...
+
+    @property
+    def clusters(self) -> int: ...
+
+    @property
+    def clustered(self) -> bool: ...
+
+    @property
+    def level(self) -> float: ...
+
+    @property
+    def draws(self) -> int: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def missing(self) -> Mapping[str, Mapping[str, int]]: ...
+
+
+def intervals_row(report: _Basis) -> tuple[str, str]:
+    """How the intervals of a report were made."""
+    return (
+        "intervals",
+        f"{report.level:.0%}, bootstrap over prompts, {report.draws:,} draws, seed {report.seed}",
+    )
+
+
+def missing_notes(report: _Basis) -> list[str]:
+    """What had no verdict, and why, by run."""
+    return [
+        f"{name}: no verdict: {reason}: {count:,}"
+        for name, reasons in report.missing.items()
+        for reason, count in reasons.items()
+        if count
+    ]
+
+
+def cluster_notes(report: _Basis) -> list[str]:
+    """A word where no prompt is named."""
+    from dikast.analysis.counting import UNCLUSTERED
+
+    return [] if report.clustered else [UNCLUSTERED]
 
 
 def share(number: "Number | None", *, signed: bool = False) -> Share:

@@ -6,7 +6,6 @@ and `dikast benchmark build`. What a killed command has paid for is found again 
 
 import asyncio
 import contextlib
-import signal
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
@@ -20,7 +19,7 @@ from dikast.engine.model import Outcome, Pair, Undecided
 from dikast.engine.ports import Ask, Clock, Sink, Source, Strategy
 from dikast.engine.run import Engine, RunReport
 from dikast.progress import Progress, ProgressWriter
-from dikast.signals import on_signals
+from dikast.signals import drain_then_cancel, on_signals
 
 
 class _NoRound:
@@ -94,7 +93,7 @@ class Rounds:
         self.reports.append(report)
         if report.stopped is not None and status.of_stop(report.stopped) != status.OK:
             raise RunStopped(
-                report.stopped,  # type: ignore[arg-type]
+                report.stopped,
                 f"{report.message or report.stopped}; the same command resumes",
             )
         return report
@@ -126,13 +125,9 @@ async def open_rounds(
         settings, store=where, observers=(progress,), clock=clock, strategy=current
     )
 
-    def stop(count: int, which: signal.Signals) -> None:
-        message = f"interrupted by {which.name}"
-        (engine.drain if count == 1 else engine.cancel)(message)
-
     async with engine:
         progress.start()
-        with on_signals(stop):
+        with on_signals(drain_then_cancel(engine)):
             drawing = None if quiet else asyncio.create_task(_draw(engine, progress))
             try:
                 yield Rounds(engine, current, progress)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dikast import status, wiring
+from dikast.commands.reporting import drawn
 from dikast.commands.sesse_common import judge_named, labelled_rows, say, settings_of
 from dikast.commands.sesse_runs import Runs, outcomes_in
 from dikast.engine.errors import ConfigError
@@ -17,7 +18,7 @@ from dikast.strategies import SesseConfig
 from dikast.strategies.sesse.baselines import BASELINES, Baseline, make
 from dikast.strategies.sesse.config import check_config
 from dikast.strategies.sesse.library import load_library
-from dikast.tables import Measure, P, Share, Table, render
+from dikast.tables import Measure, P, Share, Table
 
 if TYPE_CHECKING:
     from dikast.analysis.sesse_baselines import Judged, Line
@@ -69,7 +70,7 @@ async def run(args: argparse.Namespace) -> int:
         }
         print(msgspec.json.encode(plain).decode())
     else:
-        print(render(table(found, rows.left_out, runs.failed), "terminal"), end="")
+        print(drawn(table(found, rows.left_out, runs.failed)), end="")
     if runs.failed:
         say(args, f"{runs.failed:,} judgements failed and are missing; run it again")
     return status.FAILURES if runs.failed else status.OK

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from dikast import status, wiring
+from dikast.commands.reporting import drawn
 from dikast.commands.sesse_common import (
     StageProgress,
     judge_named,
     labelled_rows,
-    need,
     say,
     settings_of,
 )
@@ -29,15 +29,16 @@ from dikast.engine.model import Call, Completion, Judge, Pair
 from dikast.engine.ports import CallStore
 from dikast.engine.run import Engine
 from dikast.engine.store import open_store
+from dikast.extras import see_installed
 from dikast.providers import TruthTable
 from dikast.signals import on_signals
 from dikast.strategies.sesse.bills import Built
 from dikast.strategies.sesse.formulas import Sizes, expected_sizes, merged_max
 from dikast.strategies.sesse.holistic import Holistic
 from dikast.strategies.sesse.library import BuildParams, Library, Split, save_library
-from dikast.strategies.sesse.split import Rows, fingerprint, split_rows
+from dikast.strategies.sesse.split import fingerprint, split_rows
 from dikast.strategies.sesse.stages import StageStop
-from dikast.tables import Share, Table, render
+from dikast.tables import Share, Table
 
 ASSUMED_ACCURACY = 0.8
 _FAILURES_SHOWN = 5
@@ -58,7 +59,7 @@ async def run(args: argparse.Namespace) -> int:
     judge = judge_named(settings, names[0])
     if args.dry_run:
         return await _dry_run(args, params, judge, mine, calibration, store)
-    need("numpy", "scipy")
+    see_installed("sesse", "dikast sesse build", "numpy", "scipy")
     clock = SystemClock()
     embedder = build_embedder(args.embedder, settings, clock=clock)
     engine = wiring.build_engine(
@@ -82,7 +83,7 @@ async def run(args: argparse.Namespace) -> int:
         built.library, stats={**built.library.stats, "left_out": rows.left_out}
     )
     found = save_library(library, args.output)
-    _tell(args, library, built, rows, found)
+    _tell(args, library, built, found)
     return status.FAILURES if built.failures else status.OK
 
 
@@ -205,7 +206,7 @@ async def _dry_run(
         basis = f"observed on {seen:,} rows in the call store" if seen else "assumed"
     sizes = expected_sizes(len(mine), accuracy, params)
     table = plan_table(sizes, accuracy, basis, params, len(calibration))
-    print(render(table, "json" if args.json else "terminal"), end="")
+    print(drawn(table, "json" if args.json else "terminal"), end="")
     return status.OK
 
 
@@ -304,7 +305,7 @@ def _tell_failures(args: argparse.Namespace, built: Built) -> int:
     return status.FAILURES
 
 
-def _tell(args: argparse.Namespace, library: Library, built: Built, rows: Rows, found: str) -> None:
+def _tell(args: argparse.Namespace, library: Library, built: Built, found: str) -> None:
     if args.json:
         plain = {
             "library": str(args.output),
@@ -317,7 +318,7 @@ def _tell(args: argparse.Namespace, library: Library, built: Built, rows: Rows, 
         print(msgspec.json.encode(plain).decode())
         return
     tables = [*figures(library), _bill_table(built)]
-    print(render(tables, "terminal"), end="")
+    print(drawn(tables), end="")
     print(
         f"{args.output}: library {found[:16]}, {library.question_count} questions in "
         f"{len(library.clusters)} clusters; dikast sesse show {args.output}"

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from dikast import status, wiring
+from dikast.commands.reporting import drawn
 from dikast.commands.sesse_common import (
     StageProgress,
     judge_named,
-    need,
     rows_of,
     say,
     settings_of,
@@ -19,6 +19,7 @@ from dikast.commands.sesse_common import (
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.model import Judge, Outcome, Pair
+from dikast.extras import see_installed
 from dikast.providers import TruthTable
 from dikast.strategies import SesseConfig
 from dikast.strategies.pairwise import judge_spec
@@ -38,14 +39,14 @@ from dikast.strategies.sesse.prompts import holistic_template
 from dikast.strategies.sesse.stages import Failure, in_order
 from dikast.strategies.sesse.strategy import Sesse
 from dikast.strategies.sesse.tier_prompts import tier_prompts
-from dikast.tables import Cell, Measure, Share, Table, render
+from dikast.tables import Cell, Measure, Share, Table
 
 CANARY_ROWS = 100
 
 
 async def run(args: argparse.Namespace) -> int:
     """Judge the canary rows, compare, tell; exit status 4 when a gate fails."""
-    need("numpy", "scipy")
+    see_installed("sesse", "dikast sesse check", "numpy", "scipy")
     library = load_library(args.library)
     settings, names = settings_of(args)
     judge = judge_named(settings, names[0])
@@ -189,7 +190,7 @@ def _tell(
         print(msgspec.json.encode(plain).decode())
         return
     tables = [_rates(found, rows, known, len(failures)), _gates(findings, differs, why_none)]
-    print(render(tables, "terminal"), end="")
+    print(drawn(tables), end="")
     if refused:
         print(f"refused: {'; '.join(refused)}")
     elif differs:

@@ -18,19 +18,6 @@ _EVERY_S = 5.0
 _LIVE_EVERY_S = 0.1
 
 
-def need(*modules: str) -> None:
-    """See that packages of the extra `sesse` are there before anything is paid.
-
-    Raises:
-        ConfigError: one is missing.
-    """
-    from importlib.util import find_spec
-
-    for module in modules:
-        if find_spec(module) is None:
-            raise ConfigError(f"sesse needs the package {module}: pip install 'dikast[sesse]'")
-
-
 def settings_of(args: argparse.Namespace, *more_judges: str | None) -> tuple[Settings, list[str]]:
     """The settings of a sub-command and the names of its judges, in the order asked for.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dikast import status
+from dikast.commands.reporting import drawn
 from dikast.commands.sesse_common import rows_of
 from dikast.commands.sesse_page import page
 from dikast.commands.sesse_runs import outcomes_in, verdicts_in
@@ -15,12 +16,12 @@ from dikast.commands.sesse_tables import tables
 from dikast.config import Settings, load_settings
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError
+from dikast.engine.files import write_whole
 from dikast.engine.model import Outcome, Part, Winner
 from dikast.extras import needs
 from dikast.strategies.sesse.library import Library, load_library
 from dikast.strategies.sesse.pool import pool, prefix
 from dikast.strategies.sesse.replay import Logged, Replay, first_votes, logged
-from dikast.tables import render
 
 if TYPE_CHECKING:
     from dikast.analysis.sesse_report import Report, Run, Source
@@ -86,11 +87,11 @@ async def run(args: argparse.Namespace) -> int:
     report = await report_for(args)
     found = tables(report)
     if args.html is not None:
-        _write(args.html, page(report, found))
+        write_whole(args.html, page(report, found).encode())
     if args.json:
         print(msgspec.json.encode(report).decode())
     else:
-        print(render(found, "md" if args.md else "terminal"), end="")
+        print(drawn(found, "md" if args.md else "terminal"), end="")
     return status.OK
 
 
@@ -265,10 +266,3 @@ def _cosine(first: Sequence[float], second: Sequence[float]) -> float:
     dot = sum(a * b for a, b in zip(first, second, strict=True))
     norms = sum(a * a for a in first) * sum(b * b for b in second)
     return float(dot / norms**0.5) if norms > 0 else 0.0
-
-
-def _write(where: str, text: str) -> None:
-    try:
-        Path(where).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=where) from error

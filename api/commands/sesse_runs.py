@@ -6,8 +6,8 @@ read back a line at a time.
 """
 
 import argparse
-import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,16 +18,14 @@ from dikast.config import Settings
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import InputError, RunStopped
 from dikast.engine.events import Event, PairDone
-from dikast.engine.lines import Flaw, read_items
+from dikast.engine.files import decoded_rows
 from dikast.engine.model import Outcome, Pair, Verdict, Winner
 from dikast.engine.ports import Strategy
-from dikast.engine.run import Engine, RunReport
+from dikast.engine.run import RunReport
 from dikast.engine.sources import IterableSource
 from dikast.providers import TruthTable
-from dikast.signals import on_signals
+from dikast.signals import drain_then_cancel, on_signals
 from dikast.sinks import JsonlSink
-
-_ROW_BYTES_MAX = 64 << 20
 
 
 class Runs:
@@ -90,7 +88,7 @@ class Runs:
         sink = JsonlSink(path, fresh=True, sync="close")
         try:
             async with engine:
-                with on_signals(self._on_signal(engine)):
+                with on_signals(drain_then_cancel(engine, partial(say, self._args))):
                     report = await engine.run(IterableSource(list(pairs)), sink)
         finally:
             await sink.aclose()
@@ -104,20 +102,10 @@ class Runs:
     def _check(self, report: RunReport) -> None:
         if report.stopped is not None:
             raise RunStopped(
-                report.stopped,  # type: ignore[arg-type]
+                report.stopped,
                 f"{report.message or report.stopped}; the same command resumes",
             )
         self.failed += report.ledger.failed_total
-
-    def _on_signal(self, engine: Engine) -> Callable[[int, signal.Signals], None]:
-        def handle(count: int, which: signal.Signals) -> None:
-            if count == 1:
-                say(self._args, f"{which.name}: taking no further pair (again to cancel)")
-                engine.drain(f"interrupted by {which.name}")
-            else:
-                engine.cancel(f"interrupted by {which.name}")
-
-        return handle
 
 
 def outcomes_in(path: str | Path) -> Iterator[Outcome]:
@@ -126,23 +114,9 @@ def outcomes_in(path: str | Path) -> Iterator[Outcome]:
     Raises:
         InputError: it cannot be read, or a line is not an outcome.
     """
-    decode = msgspec.json.Decoder(Outcome).decode
-    try:
-        with open(path, "rb") as file:
-            for items in read_items(file.read, row_bytes_max=_ROW_BYTES_MAX, file=str(path)):
-                for item in items:
-                    if isinstance(item.raw, Flaw):
-                        raise InputError(item.raw.message, file=str(path), line=item.number)
-                    try:
-                        yield decode(item.raw)
-                    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                        raise InputError(
-                            f"is not an outcome written by dikast ({error})",
-                            file=str(path),
-                            line=item.number,
-                        ) from error
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from error
+    decoder: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(Outcome)
+    rows = decoded_rows(path, decoder.decode, "is not an outcome written by dikast judge")
+    return (outcome for _, outcome in rows)
 
 
 def verdicts_in(path: str | Path | None) -> dict[str, Winner]:

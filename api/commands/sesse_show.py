@@ -5,17 +5,18 @@ import argparse
 import msgspec
 
 from dikast import status
+from dikast.commands.reporting import drawn
 from dikast.commands.sesse_build import figures
-from dikast.commands.sesse_common import need
+from dikast.extras import see_installed
 from dikast.strategies.sesse.library import Cluster, Library, load_library
-from dikast.tables import Cell, Measure, Table, render
+from dikast.tables import Cell, Measure, Table
 
 _SHORT = 12
 
 
 async def run(args: argparse.Namespace) -> int:
     """Print it; a damaged library is told in one sentence."""
-    need("numpy", "scipy")
+    see_installed("sesse", "dikast sesse show", "numpy", "scipy")
     library = load_library(args.library)
     if args.json:
         plain = {"hash": library.hash, **msgspec.to_builtins(library)}
@@ -24,7 +25,7 @@ async def run(args: argparse.Namespace) -> int:
     tables = [origin(library), *figures(library), themes(library)]
     if args.questions:
         tables += [questions_of(cluster) for cluster in library.clusters]
-    print(render(tables, "md" if args.md else "terminal"), end="")
+    print(drawn(tables, "md" if args.md else "terminal"), end="")
     return status.OK
 
 

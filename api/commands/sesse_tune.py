@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from dikast import status, wiring
+from dikast.commands.reporting import drawn
 from dikast.commands.sesse_common import labelled_rows, say, settings_of
 from dikast.commands.sesse_runs import Runs, outcomes_in, verdicts_in
 from dikast.config import Settings
@@ -28,7 +29,7 @@ from dikast.strategies.sesse.strategy import Sesse
 from dikast.strategies.sesse.tier_prompts import tier_prompts
 from dikast.strategies.sesse.tune import NEVER, Tuned, tune
 from dikast.strategies.sesse.weights import Gate
-from dikast.tables import Measure, Share, Table, render
+from dikast.tables import Measure, Share, Table
 
 _SHOWN = 12
 
@@ -149,7 +150,7 @@ def _tell(
         }
         print(msgspec.json.encode(plain).decode())
         return
-    print(render(tables(library, tuned, left_out), "terminal"), end="")
+    print(drawn(tables(library, tuned, left_out)), end="")
     print(f"{args.output}: library {found[:16]}, child of {(tuned.library.parent or '')[:16]}")
 
 

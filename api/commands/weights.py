@@ -5,18 +5,18 @@ Between two runs: the file that it writes is named by `weights` in a `[strategy]
 """
 
 import argparse
-import contextlib
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dikast import status
-from dikast.engine.errors import ConfigError, InputError
+from dikast.commands.reporting import drawn
+from dikast.engine.errors import InputError
+from dikast.engine.files import pretty_json, write_whole
 from dikast.engine.model import Winner
+from dikast.extras import needs
 from dikast.strategies import MeasuredMember, MeasuredWeights, measured_weights
-from dikast.tables import Measure, Share, Table, render_report
+from dikast.tables import As, Measure, Share, Table
 
 if TYPE_CHECKING:
     from dikast.analysis.weights import BallotRow, Fit, MemberFit
@@ -26,12 +26,8 @@ _LEVEL = 0.95
 
 async def run(args: argparse.Namespace) -> int:
     """Count, write the file, print the table."""
-    try:
+    with needs("analysis", "dikast weights"):
         from dikast.analysis import weights as measuring
-    except ImportError as error:
-        raise ConfigError(
-            "measuring weights needs the statistics packages: pip install 'dikast[analysis]'"
-        ) from error
     labels = None if args.labels is None else _labels(args.labels)
     fitter = measuring.WeightFitter()
     specs: dict[str, None] = {}
@@ -58,17 +54,10 @@ async def run(args: argparse.Namespace) -> int:
         simulated=simulated,
         specs=sorted(specs),
     )
-    _write(args.output, found)
+    write_whole(args.output, pretty_json(found))
     report = {"output": args.output, "left_out": fit.left_out, **msgspec.to_builtins(found)}
-    print(
-        render_report(
-            report,
-            [_table(found, fit)],
-            "json" if args.json else "terminal",
-            colour=sys.stdout.isatty(),
-        ),
-        end="",
-    )
+    shape: As = "json" if args.json else "terminal"
+    print(drawn(_table(found, fit), shape, report), end="")
     return status.OK
 
 
@@ -141,17 +130,3 @@ def _table(found: MeasuredWeights, fit: "Fit") -> Table:
         rows=rows,
         notes=tuple(notes),
     )
-
-
-def _write(where: str, found: MeasuredWeights) -> None:
-    """Put the file in place when it is whole."""
-    path = Path(where)
-    draft = path.with_name(path.name + ".tmp")
-    try:
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=where) from error
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink()

@@ -92,11 +92,6 @@ class Positions:
             here.ahead.add(offset)
         return True
 
-    def is_open(self, partition: int, offset: int) -> bool:
-        """True when the row is ours and not finished."""
-        here = self._partitions.get(partition)
-        return here is not None and offset in here.open
-
     def reach(self, partition: int, offset: int) -> None:
         """Nothing is left to read below `offset` (there may be gaps that hold no rows)."""
         here = self._partitions.get(partition)

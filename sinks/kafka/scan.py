@@ -14,17 +14,10 @@ from dikast.engine.errors import InputError, SinkError
 from dikast.engine.ids import IdTable
 from dikast.sinks.kafka.address import KafkaAddress
 from dikast.sinks.kafka.producer import explain, partitions_of
+from dikast.sinks.resume import OutcomeLine
 
-_FOUND_AGAIN = frozenset({"bad_row", "duplicate_id"})
 _MANY = 1000
 _BUNCH_S = 0.1
-
-
-class _Line(msgspec.Struct):
-    kind: str
-    id: str
-    spec: str = ""
-    reason: str = ""
 
 
 class TopicScan:
@@ -42,10 +35,9 @@ class TopicScan:
         """True when an earlier run has an outcome of `id` that stands."""
         return bool(self._table.get(id))
 
-    def take(self, line: _Line) -> None:
+    def take(self, line: OutcomeLine) -> None:
         """Enter one record; a later one of an id takes the place of an earlier one."""
-        failed = line.kind == "failed"
-        done = not failed or (not self._retry_failed and line.reason not in _FOUND_AGAIN)
+        done = line.stands(self._retry_failed)
         old = self._table.set(line.id, int(done))
         if old is not None:
             self.done -= old
@@ -95,7 +87,11 @@ def scan_topic(
 
 def _read(consumer: Consumer, address: KafkaAddress, scan: TopicScan, partitions: int) -> None:
     json = address.format == "json"
-    decode = msgspec.json.Decoder(_Line).decode if json else msgspec.msgpack.Decoder(_Line).decode
+    decode = (
+        msgspec.json.Decoder(OutcomeLine).decode
+        if json
+        else msgspec.msgpack.Decoder(OutcomeLine).decode
+    )
     ended: set[int] = set()
     silent = 0
     while len(ended) < partitions:
@@ -114,15 +110,22 @@ def _read(consumer: Consumer, address: KafkaAddress, scan: TopicScan, partitions
                 scan.take(_line_of(message, address, decode))
 
 
-def _line_of(message: Message, address: KafkaAddress, decode: Callable[[bytes], _Line]) -> _Line:
-    value = message.value()
+def _line_of(
+    message: Message, address: KafkaAddress, decode: Callable[[bytes], OutcomeLine]
+) -> OutcomeLine:
     try:
-        line = decode(value or b"")
+        line = decode(message.value() or b"")
     except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
-        raise InputError(
-            "holds records that are no outcomes written by dikast in this format; name another "
-            "topic for the output",
-            file=f"{address.topic}[{message.partition()}]",
-            line=(message.offset() or 0) + 1,
-        ) from error
+        raise _refusal(message, address) from error
+    if not line.is_outcome:
+        raise _refusal(message, address)
     return line
+
+
+def _refusal(message: Message, address: KafkaAddress) -> InputError:
+    return InputError(
+        "holds records that are no outcomes written by dikast in this format; name another "
+        "topic for the output",
+        file=f"{address.topic}[{message.partition()}]",
+        line=(message.offset() or 0) + 1,
+    )

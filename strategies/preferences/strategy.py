@@ -342,14 +342,12 @@ def build_preferences(
 
 def preference_calls(config: PreferencesConfig, profile: Profile) -> tuple[int, int]:
     """The fewest and the most calls for one pair."""
-    sizes = [2 * len(each.voting()) for each in profile.entries if each.use == "preferences"]
-    if config.early_stop:
-        least = [_settled_after(each.voting()) for each in profile.entries if each.use != "plain"]
-    else:
-        least = sizes
+    asked = [each for each in profile.entries if each.use == "preferences"]
+    sizes = [2 * len(each.voting()) for each in asked]
+    least = [_settled_after(each.voting()) for each in asked] if config.early_stop else sizes
     plain = all(each.topic for each in profile.entries) or len(sizes) < len(profile.entries)
-    both = ([2] if plain else [], [2] if plain else [])
-    return min(least + both[0]), max(sizes + both[1])
+    without = [2] if plain else []
+    return min(least + without), max(sizes + without)
 
 
 def _settled_after(preferences: Sequence[Preference]) -> int:

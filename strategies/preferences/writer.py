@@ -131,7 +131,7 @@ class Writer:
 def writer_messages(examples: Sequence[Example], seed: int) -> tuple[Message, ...]:
     """The prompt that asks for one sentence about all of `examples`."""
     what, task = _ONE if len(examples) == 1 else _MANY
-    body, _ = _blocks(examples, seed, ONE_CHARS if len(examples) == 1 else MANY_CHARS)
+    body = _blocks(examples, seed, ONE_CHARS if len(examples) == 1 else MANY_CHARS)
     ask = "Write the sentence about this person now."
     return (
         Message(role="system", content=_SYSTEM.format(what=what, task=task)),
@@ -141,7 +141,7 @@ def writer_messages(examples: Sequence[Example], seed: int) -> tuple[Message, ..
 
 def examples_text(examples: Sequence[Example], seed: int) -> str:
     """Labelled pairs as material for a judge (few-shot), fenced among themselves."""
-    return _blocks(examples, seed, MANY_CHARS)[0]
+    return _blocks(examples, seed, MANY_CHARS)
 
 
 def preferences_text(preferences: Sequence[Preference] | Sequence[str]) -> str:
@@ -152,7 +152,8 @@ def preferences_text(preferences: Sequence[Preference] | Sequence[str]) -> str:
     return "\n".join(f"{number}. {text}" for number, text in enumerate(texts, start=1))
 
 
-def _blocks(examples: Sequence[Example], seed: int, chars: int) -> tuple[str, str]:
+def _blocks(examples: Sequence[Example], seed: int, chars: int) -> str:
+    """Examples between fences; at most about `chars` characters in all."""
     share = chars if len(examples) == 1 else chars // (3 * max(1, len(examples)))
     cut = [Example(*(_without_middle(text, share) for text in each)) for each in examples]
     fence = fence_code(seed, [text for each in cut for text in each])
@@ -166,7 +167,7 @@ def _blocks(examples: Sequence[Example], seed: int, chars: int) -> tuple[str, st
         ):
             name = label + tail
             parts.append(f"<<<{name} {fence}>>>\n{text}\n<<<END {name} {fence}>>>")
-    return "\n\n".join(parts), fence
+    return "\n\n".join(parts)
 
 
 def _without_middle(text: str, chars: int) -> str:

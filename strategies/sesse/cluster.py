@@ -50,10 +50,11 @@ def k_means(vectors: Vectors, k: int, *, seed: int, n_init: int = 10) -> Fit:
 
 
 def _one_run(vectors: Vectors, k: int, rng: np.random.Generator) -> Fit:
-    centroids = _plus_plus(vectors, k, rng)
+    squares = (vectors**2).sum(axis=1)
+    centroids = _plus_plus(vectors, squares, k, rng)
     labels = np.full(len(vectors), -1, dtype=np.int64)
     for _ in range(ITERATIONS_MAX):
-        distances = _squared(vectors, centroids)
+        distances = _squared(vectors, squares, centroids)
         nearest = distances.argmin(axis=1).astype(np.int64)
         if np.array_equal(nearest, labels):
             break
@@ -68,16 +69,16 @@ def _one_run(vectors: Vectors, k: int, rng: np.random.Generator) -> Fit:
                 worst = int(own.argmax())
                 centroids[cluster] = vectors[worst]
                 own[worst] = -1.0
-    distances = _squared(vectors, centroids)
+    distances = _squared(vectors, squares, centroids)
     inertia = float(distances[np.arange(len(vectors)), labels].sum())
     return Fit(labels, centroids, inertia)
 
 
-def _plus_plus(vectors: Vectors, k: int, rng: np.random.Generator) -> Vectors:
+def _plus_plus(vectors: Vectors, squares: Vectors, k: int, rng: np.random.Generator) -> Vectors:
     """First centroid at random, each further one with a probability that grows with its squared
     distance to the nearest chosen."""
     chosen = [int(rng.integers(len(vectors)))]
-    nearest = _squared(vectors, vectors[chosen])[:, 0]
+    nearest = _squared(vectors, squares, vectors[chosen])[:, 0]
     for _ in range(1, k):
         total = float(nearest.sum())
         if total <= 0.0:  # fewer different rows than clusters
@@ -85,18 +86,15 @@ def _plus_plus(vectors: Vectors, k: int, rng: np.random.Generator) -> Vectors:
             continue
         place = int(np.searchsorted(np.cumsum(nearest), rng.random() * total, side="right"))
         chosen.append(min(place, len(vectors) - 1))
-        nearest = np.minimum(nearest, _squared(vectors, vectors[chosen[-1:]])[:, 0])
+        nearest = np.minimum(nearest, _squared(vectors, squares, vectors[chosen[-1:]])[:, 0])
     return vectors[chosen].copy()
 
 
-def _squared(vectors: Vectors, centroids: Vectors) -> Vectors:
-    squares = (
-        (vectors**2).sum(axis=1)[:, None]
-        - 2.0 * vectors @ centroids.T
-        + (centroids**2).sum(axis=1)[None, :]
-    )
-    found: Vectors = np.maximum(squares, 0.0)
-    return found
+def _squared(vectors: Vectors, squares: Vectors, centroids: Vectors) -> Vectors:
+    """Squared distances, n x k; `squares` are the rows' own squared lengths."""
+    found: Vectors = squares[:, None] - 2.0 * (vectors @ centroids.T)
+    found += (centroids**2).sum(axis=1)[None, :]
+    return np.maximum(found, 0.0, out=found)
 
 
 def silhouette(vectors: Vectors, labels: Labels) -> float:

@@ -13,8 +13,6 @@ import math
 from dikast.engine.model import Record
 from dikast.strategies.sesse.library import BuildParams
 
-STAGES = ("holistic", "draft", "summarise", "equivalence", "resummarise")
-
 
 def clusters_wanted(questions: int, k: int) -> int:
     """How many clusters for so many questions: at most `k`, four questions each on average."""

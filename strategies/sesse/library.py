@@ -14,6 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from dikast.engine.errors import InputError
+from dikast.engine.files import write_whole
 from dikast.engine.model import Record
 from dikast.strategies.names import explain
 
@@ -167,13 +168,11 @@ def save_library(library: Library, path: str | os.PathLike[str]) -> str:
     where = Path(path)
     found = library.hash
     plain = msgspec.json.format(_WRITER.encode({"hash": found, **_plain(library)}), indent=1)
-    draft = where.with_name(where.name + ".part")
     try:
         where.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(plain + b"\n")
-        draft.replace(where)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=str(where)) from error
+    write_whole(where, plain + b"\n")
     return found
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Message, Pair
-from dikast.strategies.files import content_hash, read_named
+from dikast.strategies.files import content_hash, parse_toml, read_named
 from dikast.strategies.prompts import PromptTemplate, conversation, fence_code, load_template
 
 _SHIPPED = Path(__file__).with_name("templates")
@@ -136,11 +136,8 @@ def stage_template(name: str) -> StageTemplate:
         ConfigError: there is no such template, or it is wrong.
     """
     text, path = read_named("template", name, _SHIPPED)
-    try:
-        data = tomllib.loads(text)
-        return StageTemplate(msgspec.convert(data, _File), content_hash(data))
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+    known = (*_File.__struct_fields__, *_Turn.__struct_fields__)
+    return StageTemplate(*parse_toml(text, _File, path, known))
 
 
 def holistic_template() -> PromptTemplate:

@@ -7,14 +7,15 @@ stop lets what is in the air come home, because it is paid. Knows no prompt and 
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from dikast.engine.errors import ProviderError, RunStopped
-from dikast.engine.model import Call, Completion, Record
+from dikast.engine.model import Call, Completion, Judge, Record
 from dikast.engine.ports import Ask
 from dikast.strategies.reader import finish_of
+from dikast.strategies.sesse.prompts import StageTemplate
 from dikast.strategies.text import blank_thoughts
 
 T = TypeVar("T")
@@ -153,7 +154,9 @@ def read_json(completion: Completion, kind: type[T]) -> T | None:
         return None
 
 
-def stage_call(judge: Any, template: Any, data: dict[str, str], seed: int, pair_id: str) -> Call:
+def stage_call(
+    judge: Judge, template: StageTemplate, data: dict[str, str], seed: int, pair_id: str
+) -> Call:
     """The call that asks `judge` with `template` about these texts."""
     return Call(
         judge=judge,

@@ -7,16 +7,14 @@ never guesses: what is not in the form asked for is INVALID. Knows no library, n
 """
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from dikast.engine.errors import ConfigError
 from dikast.engine.model import Completion, Message, Pair, Pick
-from dikast.strategies.files import content_hash, read_named
+from dikast.strategies.files import parse_toml, read_named
 from dikast.strategies.prompts import fence_code
 from dikast.strategies.reader import finish_of
 from dikast.strategies.sesse.prompts import shown_texts
@@ -130,11 +128,7 @@ def tier_prompts(name: str = TIERS) -> TierPrompts:
         ConfigError: there is no such file, or it is wrong.
     """
     text, path = read_named("template", name, _SHIPPED)
-    try:
-        data = tomllib.loads(text)
-        return TierPrompts(msgspec.convert(data, _File), content_hash(data))
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+    return TierPrompts(*parse_toml(text, _File, path, _File.__struct_fields__))
 
 
 def _pieces(content: str) -> tuple[tuple[str, str], ...]:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from dikast.engine.errors import InputError
+from dikast.engine.files import pretty_json, whole_file
 from dikast.engine.model import Record
 
 Write = Callable[[Record], None]
@@ -38,16 +39,14 @@ class Workdir:
             yield lambda row: None
             return
         path = self.folder / name
-        draft = path.with_name(name + ".part")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with draft.open("wb") as file:
+            with whole_file(path) as file:
 
                 def write(row: Record) -> None:
                     file.write(self._encoder.encode(row) + b"\n")
 
                 yield write
-            draft.replace(path)
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from error
 
@@ -60,11 +59,10 @@ class Workdir:
         if self.folder is None:
             return
         path = self.folder / name
-        draft = path.with_name(name + ".part")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(msgspec.json.format(self._encoder.encode(content), indent=1) + b"\n")
-            draft.replace(path)
+            with whole_file(path) as file:
+                file.write(pretty_json(content, indent=1))
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from error
 

@@ -312,7 +312,7 @@ def test_without_the_statistics_packages_the_remedy_is_named_before_a_call(
     def absent(name: str) -> None:
         raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
 
-    monkeypatch.setattr("dikast.commands.anchors.import_module", absent)
+    monkeypatch.setattr("dikast.extras.import_module", absent)
     monkeypatch.chdir(anchors.parent)
     ran = cli(*(anchors if word == "ANCHORS" else word for word in words))
     assert ran.code == 2

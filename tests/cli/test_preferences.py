@@ -31,6 +31,7 @@ latency_s = {latency_s}
 garbage_rate = {garbage_rate}
 position_bias = {position_bias}
 noise = {noise}
+concurrency_start = 64
 
 [judges.reader]
 provider = "tastes"

@@ -6,6 +6,7 @@ readers and both orders; the expected figures were computed independently of thi
 
 import json
 from collections import Counter, defaultdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from dikast.engine.model import Judge, Order, Pair, Undecided, Verdict
 from dikast.engine.run import Engine
 from dikast.engine.sources import IterableSource
 from dikast.providers import ReplayProvider, ReplaySettings
-from dikast.providers.replay import find_files
+from dikast.providers.replay import find_files, read_records
 from dikast.sinks import MemorySink
 from dikast.strategies import Pairwise, PromptTemplate, load_template, parse_template, swap
 
@@ -40,6 +41,13 @@ POSITION = {
     ),
 }
 Picks = tuple[str | None, str | None]
+
+
+@pytest.fixture(autouse=True)
+def each_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file holds many judges and repetitions; every provider over it would read it whole."""
+    read = cache(lambda files: read_records(list(files)))
+    monkeypatch.setattr("dikast.providers.replay.read_records", lambda files: read(tuple(files)))
 
 
 def template(name: str) -> PromptTemplate:

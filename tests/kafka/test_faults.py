@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 import pytest_asyncio
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Producer
 
-from dikast.engine.errors import SinkError
+from dikast.engine.errors import InputError, SinkError
 from dikast.engine.model import Outcome, Verdict
 from dikast.sinks.kafka import KafkaSink, parse_address, scan_topic
 from tests.kafka.brokers import MockCluster, read_all
@@ -159,3 +159,13 @@ async def test_a_scan_tells_what_is_done(sink: KafkaSink, mock_cluster: MockClus
     assert (scan.done, scan.retry, scan.specs) == (5, 0, {"s1": 5})
     assert scan.is_done("p4")
     assert not scan.is_done("p5")
+
+
+async def test_records_that_are_no_outcomes_are_refused(mock_cluster: MockCluster) -> None:
+    mock_cluster.create_topic("out", 1)
+    producer = Producer({"bootstrap.servers": mock_cluster.servers})
+    producer.produce("out", b'{"kind": "invoice", "id": "p1"}')
+    producer.flush(10)
+    address = parse_address(f"kafka://{mock_cluster.servers}/out")
+    with pytest.raises(InputError, match="no outcomes written by dikast"):
+        await asyncio.to_thread(scan_topic, address)

@@ -1,6 +1,7 @@
 """Scores put on the baseline's scale: what the maps do, and what they never do."""
 
 from statistics import fmean, stdev
+from typing import get_args
 
 import msgspec
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
-from dikast.analysis.correction import METHODS, Correction, Method, affine, fit, isotonic
+from dikast.analysis.correction import Correction, Method, affine, fit, isotonic
 
 GRADES = st.lists(
     st.tuples(st.floats(1, 10, width=16), st.floats(1, 10, width=16)), min_size=2, max_size=40
@@ -26,7 +27,7 @@ def runs(count: int, slope: float, shift: float) -> tuple[list[dict[str, float]]
     return then, now
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", get_args(Method))
 def test_a_judge_that_became_stricter_is_set_right(method: Method) -> None:
     then, now = runs(30, slope=0.8, shift=-0.5)
     correction = fit(method, then, now)

@@ -90,6 +90,7 @@ class World:
             TruthTable.from_pairs(known),
         )
         self.calls: list[Call] = []
+        self._built: dict[tuple[object, ...], tuple[Library, Sesse]] = {}
 
     async def __call__(self, call: Call) -> Completion:
         self.calls.append(call)
@@ -100,8 +101,11 @@ class World:
         return sum(call.prompt.partition("@")[0] == template for call in self.calls)
 
     async def judge(self, library: Library, pair: Pair, seed: int = 0, **config: Any) -> Outcome:
-        """One pair by a library."""
-        return await sesse(library, seed, **config).judge(pair, self)
+        """One pair by a library; the strategy is made once, as in a run."""
+        key = (id(library), seed, repr(config))
+        if key not in self._built:
+            self._built[key] = (library, sesse(library, seed, **config))
+        return await self._built[key][1].judge(pair, self)
 
 
 def sesse(library: Library, seed: int = 0, **config: Any) -> Sesse:
