@@ -32,6 +32,7 @@ from dikast.engine.ports import CallStore, Clock, Observer, Sink, Source, Strate
 from dikast.engine.run import Engine
 from dikast.engine.sources import FileSource
 from dikast.engine.store import open_store
+from dikast.open_files import fit_open_files
 from dikast.outputs import Output
 from dikast.presets import judge_table, shorthand
 from dikast.providers import (
@@ -66,6 +67,15 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settle(choices: Choices) -> Settings:
+    """The settings of a command: as `settled`, fitted to the files that the process may open.
+
+    Raises:
+        InputError, ConfigError: as `settled`.
+    """
+    return fit_open_files(settled(choices))
+
+
+def settled(choices: Choices) -> Settings:
     """The settings of a run: the configuration file, with the command line above it.
 
     Raises:
@@ -315,7 +325,7 @@ def engine_from_file(path: str | Path, *, observers: tuple[Observer, ...] = ()) 
         ConfigError: it is wrong, or a key is missing.
         StoreError: the call store cannot be used.
     """
-    settings = settle(Choices(config=str(path)))
+    settings = settled(Choices(config=str(path)))
     run = settings.run
     where = None if run.no_store or run.store is None else settings.base_dir / run.store
     return build_engine(settings, store=where, observers=observers)
