@@ -35,8 +35,9 @@ def fit_open_files(settings: Settings) -> Settings:
         fitted[name] = msgspec.structs.replace(
             fitted[name], settings=msgspec.structs.replace(found, concurrency=share)
         )
+    needed = wanted + _RESERVED_FILES
     sys.stderr.write(
         f"dikast: only {files_max:,} files may be open, so at most {room:,} calls are in the air "
-        f"at once instead of {wanted:,}; raise the limit with: ulimit -n {wanted + _RESERVED_FILES}\n"
+        f"at once instead of {wanted:,}; raise the limit with: ulimit -n {needed}\n"
     )
     return msgspec.structs.replace(settings, providers=fitted)
