@@ -276,10 +276,12 @@ def _said(text: str, code: int) -> int:
 def _guarded(args: argparse.Namespace, debug: bool) -> int:
     """Run the chosen command; whatever goes wrong leaves as one sentence and a status."""
     from dikast.engine.errors import DikastError, ReaderGone
+    from dikast.paths import check_paths
     from dikast.process import raise_open_files
 
     try:
         raise_open_files()
+        check_paths(args)
         command = import_module(f"dikast.commands.{args.command}")
         code = _run_loop(command.run(args))
         sys.stdout.flush()
