@@ -113,7 +113,7 @@ def read_as(path: str | Path, kind: type[Row]) -> Iterator[Row]:
         assert isinstance(item.raw, bytes)
         try:
             row = decode(item.raw)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(
                 f"is not an outcome written by dikast judge ({error}); if it is a line that a "
                 "crash cut short, run the same judge command again",
@@ -193,7 +193,7 @@ def _json_rows(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
         assert isinstance(item.raw, bytes)
         try:
             yield item.number, decode(item.raw)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(
                 f"is not a JSON object ({error})", file=str(path), line=item.number
             ) from error

@@ -275,13 +275,13 @@ def _said(text: str, code: int) -> int:
 
 def _guarded(args: argparse.Namespace, debug: bool) -> int:
     """Run the chosen command; whatever goes wrong leaves as one sentence and a status."""
+    from dikast.arguments import check_arguments
     from dikast.engine.errors import DikastError, ReaderGone
-    from dikast.paths import check_paths
     from dikast.process import raise_open_files
 
     try:
         raise_open_files()
-        check_paths(args)
+        check_arguments(args)
         command = import_module(f"dikast.commands.{args.command}")
         code = _run_loop(command.run(args))
         sys.stdout.flush()

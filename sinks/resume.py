@@ -96,7 +96,7 @@ class OutputScan:
         """The fields that matter of one line."""
         try:
             line = self._decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self.refuse(number) from error
         if line.kind not in _KINDS:
             raise self.refuse(number)

@@ -178,7 +178,12 @@ def _read(path: str, kind: type[T], what: str) -> T:
         return msgspec.json.decode(data, type=kind)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path) from error
-    except (tomllib.TOMLDecodeError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (
+        tomllib.TOMLDecodeError,
+        msgspec.DecodeError,
+        UnicodeDecodeError,
+        RecursionError,
+    ) as error:
         raise InputError(f"is not {what} ({error})", file=path) from error
 
 

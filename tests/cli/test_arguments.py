@@ -1,4 +1,4 @@
-"""What a command would overwrite, or could not write, is refused before it begins."""
+"""What a command would overwrite, could not write or could not use is refused before it begins."""
 
 import shutil
 from pathlib import Path
@@ -67,3 +67,53 @@ def test_a_run_on_anchors_is_not_paid_for_without_a_place_to_write_it(
     ran = cli("anchors", "run", anchors, "-o", tmp_path / "no" / "run.json", *JUDGE)
     assert ran.code == 2
     assert "there is no folder" in ran.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("agree", DEMO, "--seed", -1),
+        ("judge", DEMO, "-o", "OUT", "--seed", -1, *JUDGE),
+        ("sesse", "build", DEMO, "-o", "OUT", "--seed", 2**63, *JUDGE),
+        ("preferences", "fit", DEMO, "-o", "OUT", "--seed", -1, *JUDGE),
+        ("calibrate", DEMO, "-o", "OUT", "--date", "yesterday"),
+        ("rank", DEMO, "--draws", 10**12),
+        ("rank", DEMO, "--next", 10**9),
+    ],
+    ids=lambda words: f"{words[0]} {words[-2]}",
+)
+def test_numbers_that_no_command_could_use_are_refused_by_name(
+    cli: Cli, tmp_path: Path, words: tuple[object, ...]
+) -> None:
+    ran = cli(*(tmp_path / "out.json" if word == "OUT" else word for word in words))
+    assert ran.code == 2
+    option = next(
+        str(word) for word in words if str(word) in ("--seed", "--date", "--draws", "--next")
+    )
+    assert ran.err.startswith(f"dikast: error: {option}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("agree", "IN"),
+        ("rank", "IN"),
+        ("calibrate", "IN", "-o", "OUT"),
+        ("sesse", "show", "IN"),
+        ("preferences", "show", "IN"),
+        ("anchors", "check", "IN", "--baseline", "IN"),
+        ("rank", DEMO.parents[2] / "examples" / "battles.csv", "--against", "IN"),
+    ],
+    ids=lambda words: " ".join(map(str, words[:2]))[:20],
+)
+def test_a_file_nested_without_end_is_bad_input_and_no_defect(
+    cli: Cli, tmp_path: Path, words: tuple[object, ...]
+) -> None:
+    path = tmp_path / "in.json"
+    path.write_text('{"x": ' + "[" * 50_000 + "]" * 50_000 + "}\n", "utf-8")
+    named = {"IN": path, "OUT": tmp_path / "out.json"}
+    ran = cli(*(named.get(str(word), word) for word in words))
+    assert ran.code == 2
+    assert "in.json" in ran.err
+    assert "defect" not in ran.err

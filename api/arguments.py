@@ -1,16 +1,18 @@
-"""The files that a command names, looked at before it reads or pays for anything.
+"""Files and numbers that a command names, looked at before it reads or pays for anything.
 
 A report that replaces its own input, or that has no place to be written once its calls are paid,
 is a mistake that nobody can undo; it costs a few system calls to see it beforehand.
 """
 
 import argparse
+import datetime
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from dikast.engine.errors import InputError
 
+_SEED_MAX = 2**63 - 1  # what JSON readers and the generators of random numbers all take
 _WRITTEN = {"output": "-o", "record": "--record", "html": "--html", "sink": "--sink"}
 _READ = (
     "pairs", "outcomes", "battles", "library", "anchors", "baseline", "labels", "config",
@@ -18,8 +20,8 @@ _READ = (
 )  # fmt: skip
 
 
-def check_paths(args: argparse.Namespace) -> None:
-    """Refuse outputs that are also read, that are named twice, or that have no name.
+def check_arguments(args: argparse.Namespace) -> None:
+    """Refuse outputs that are also read, that are named twice or have no name, and unusable seeds.
 
     Args:
         args: the parsed command line.
@@ -27,6 +29,12 @@ def check_paths(args: argparse.Namespace) -> None:
     Raises:
         InputError: one of them; the message names the option and the remedy.
     """
+    seed = getattr(args, "seed", None)
+    if seed is not None and not 0 <= seed <= _SEED_MAX:
+        raise InputError(f"--seed: is a whole number from 0 to {_SEED_MAX}, not {seed}")
+    date = getattr(args, "date", None)
+    if date is not None and not _is_date(date):
+        raise InputError(f"--date {date}: is not a date such as 2026-01-31")
     read = [path for name in _READ for path in _paths(args, name)]
     written: list[str] = []
     for name, option in _WRITTEN.items():
@@ -43,6 +51,13 @@ def check_paths(args: argparse.Namespace) -> None:
             written.append(path)
     if args.command == "anchors" and written:
         _check_folder(written[0])
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return datetime.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _check_folder(path: str) -> None:
