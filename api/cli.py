@@ -235,7 +235,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status, see `dikast --help`.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _main(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:  # before the run listens for signals, or after it
+        return _INTERRUPTED
+
+
+def _main(words: list[str]) -> int:
     if None in (sys.stdin, sys.stdout, sys.stderr):
         from dikast.process import fill_closed_streams
 
@@ -253,10 +259,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _said(parser.format_help(), _BAD_INPUT)
     args.argv = words
     debug = args.debug or bool(os.environ.get("DIKAST_DEBUG"))
-    try:
-        return _guarded(args, debug)
-    except KeyboardInterrupt:  # before the run listens for signals, or after it
-        return _INTERRUPTED
+    return _guarded(args, debug)
 
 
 def _said(text: str, code: int) -> int:
