@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import errno
 import gc
+import io
 import os
 import sys
 from collections.abc import Coroutine, Sequence
@@ -246,6 +247,9 @@ def _main(words: list[str]) -> int:
         from dikast.process import fill_closed_streams
 
         fill_closed_streams()
+    # Reports and JSON are UTF-8, also where the locale is not: no report is lost over a dash.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(encoding="utf-8")
     parser = build_parser()
     try:
         args = parser.parse_args(words)

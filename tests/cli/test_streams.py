@@ -69,6 +69,15 @@ def test_who_needs_a_closed_stream_is_told(
     assert "defect" not in ran.stderr
 
 
+def test_a_report_is_utf_8_in_any_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("LC_ALL", "C"), ("PYTHONUTF8", "0"), ("PYTHONIOENCODING", "ascii")):
+        monkeypatch.setenv(name, value)
+    battles = DEMO.parents[2] / "examples" / "battles.csv"
+    with child("rank", battles, "--matrix") as process:
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+
+
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("words", [("--version",), ("--help",), ("check", "--offline")])
 def test_a_report_that_could_not_be_written_is_no_success(words: tuple[str, ...]) -> None:
