@@ -163,7 +163,7 @@ def read_flips(data: bytes, file: str, level: float) -> tuple[Flip, ...]:
     """
     try:
         found = msgspec.json.decode(data, type=_Injection)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             f"is not the JSON of dikast check --injection --json ({error})", file=file
         ) from error

@@ -7,7 +7,9 @@ that `dikast --help` answers at once. What a command does is in `dikast.commands
 import argparse
 import asyncio
 import contextlib
+import errno
 import gc
+import io
 import os
 import sys
 from collections.abc import Coroutine, Sequence
@@ -23,7 +25,8 @@ from dikast.commands.preferences_words import add_preferences
 from dikast.commands.rank_args import add_rank
 
 # As in `dikast.status`, which is not imported before a command is chosen.
-_OK, _BAD_INPUT, _INTERRUPTED, _BROKEN_PIPE = 0, 2, 130, 141
+_OK, _BAD_INPUT, _STOPPED, _INTERRUPTED, _BROKEN_PIPE = 0, 2, 3, 130, 141
+_STDOUT_LOST = (errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 _EPILOG = """\
 exit status:
@@ -312,41 +315,65 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status, see `dikast --help`.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
-    parser = build_parser()
     try:
-        args = parser.parse_args(words)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else _BAD_INPUT
-    if args.version:
-        from dikast import __version__
-
-        print(f"dikast {__version__}")
-        return _OK
-    if args.command is None:
-        parser.print_help()
-        return _BAD_INPUT
-    args.argv = words
-    debug = args.debug or bool(os.environ.get("DIKAST_DEBUG"))
-    try:
-        return _guarded(args, debug)
+        return _main(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt:  # before the run listens for signals, or after it
         return _INTERRUPTED
 
 
+def _main(words: list[str]) -> int:
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from dikast.process import fill_closed_streams
+
+        fill_closed_streams()
+    # Reports and JSON are UTF-8, also where the locale is not: no report is lost over a dash.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(encoding="utf-8")
+    parser = build_parser()
+    try:
+        args = parser.parse_args(words)
+    except SystemExit as stop:
+        return _said("", stop.code if isinstance(stop.code, int) else _BAD_INPUT)
+    if args.version:
+        from dikast import __version__
+
+        return _said(f"dikast {__version__}\n", _OK)
+    if args.command is None:
+        return _said(parser.format_help(), _BAD_INPUT)
+    args.argv = words
+    debug = args.debug or bool(os.environ.get("DIKAST_DEBUG"))
+    return _guarded(args, debug)
+
+
+def _said(text: str, code: int) -> int:
+    """`code`, once `text` and what was printed before it are out."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        _discard_stdout()
+        if isinstance(error, BrokenPipeError):
+            return _BROKEN_PIPE
+        _complain(f"standard output: cannot be written: {error.strerror}")
+        return _STOPPED
+    return code
+
+
 def _guarded(args: argparse.Namespace, debug: bool) -> int:
     """Run the chosen command; whatever goes wrong leaves as one sentence and a status."""
-    from dikast.engine.errors import DikastError
+    from dikast.arguments import check_arguments
+    from dikast.engine.errors import DikastError, ReaderGone
+    from dikast.process import raise_open_files
 
     try:
+        raise_open_files()
+        check_arguments(args)
         command = import_module(f"dikast.commands.{args.command}")
         code = _run_loop(command.run(args))
         sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        # The interpreter flushes stdout once more at exit; let that go nowhere.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, ReaderGone):
+        _discard_stdout()
         return _BROKEN_PIPE
     except DikastError as error:
         if debug:
@@ -356,11 +383,22 @@ def _guarded(args: argparse.Namespace, debug: bool) -> int:
     except Exception as error:  # the process boundary: the last place to say one clear sentence
         if debug:
             raise
+        # Files are opened where their errors are named, so this is a report on its way out.
+        if isinstance(error, OSError) and error.filename is None and error.errno in _STDOUT_LOST:
+            _discard_stdout()
+            _complain(f"standard output: cannot be written: {error.strerror}; the report is lost")
+            return _STOPPED
         _complain(
             f"{type(error).__name__}: {error} (this is a defect; run again with --debug for the "
             "traceback and report it)"
         )
         return _BAD_INPUT
+
+
+def _discard_stdout() -> None:
+    """The interpreter flushes stdout once more at exit; let that go nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str) -> None:

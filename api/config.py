@@ -333,6 +333,7 @@ WORKERS_MAX = 100_000
 def _check_ranges(run: RunSettings) -> None:
     for name, value, least, most in (
         ("workers", run.workers, 1, WORKERS_MAX),
+        ("seed", run.seed, 0, 2**63 - 1),
         ("limit", run.limit, 0, math.inf),
         ("drain_s", run.drain_s, 0, math.inf),
         ("budget_usd", run.budget_usd, 0, math.inf),

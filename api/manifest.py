@@ -77,7 +77,7 @@ def read_manifest(output: Path) -> Manifest | None:
         raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from error
     try:
         return msgspec.json.decode(data, type=Manifest)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(
             f"is not a manifest of dikast ({error}); move it away to go on without it",
             file=str(path),

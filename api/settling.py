@@ -24,6 +24,7 @@ from dikast.config import (
     with_input,
 )
 from dikast.engine.errors import ConfigError
+from dikast.open_files import fit_open_files
 from dikast.presets import judge_table, shorthand
 from dikast.providers import ReplaySettings
 from dikast.strategies import StrategyConfig
@@ -50,6 +51,15 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settle(choices: Choices) -> Settings:
+    """The settings of a command: as `settled`, fitted to the files that the process may open.
+
+    Raises:
+        InputError, ConfigError: as `settled`.
+    """
+    return fit_open_files(settled(choices))
+
+
+def settled(choices: Choices) -> Settings:
     """The settings of a run: the configuration file, with the command line above it.
 
     Raises:

@@ -8,11 +8,18 @@ BAD_INPUT = 2
 STOPPED = 3
 GATE = 4
 INTERRUPTED = 130
+BROKEN_PIPE = 141
 
 
 def of_stop(reason: str) -> int:
     """The status of a run that stopped for `reason` (a `StopReason`)."""
-    known = {"interrupted": INTERRUPTED, "auth": BAD_INPUT, "limit": OK, "gate": GATE}
+    known = {
+        "interrupted": INTERRUPTED,
+        "auth": BAD_INPUT,
+        "limit": OK,
+        "gate": GATE,
+        "pipe": BROKEN_PIPE,
+    }
     return known.get(reason, STOPPED)
 
 

@@ -34,7 +34,7 @@ from dikast.providers import (
     TruthTable,
 )
 from dikast.providers.simulate_server import SimulateServer, start
-from dikast.settling import Choices, settle
+from dikast.settling import Choices, settled
 from dikast.sinks import (
     BrokenPolicy,
     FanoutSink,
@@ -212,7 +212,7 @@ def engine_from_file(path: str | Path, *, observers: tuple[Observer, ...] = ()) 
         ConfigError: it is wrong, or a key is missing.
         StoreError: the call store cannot be used.
     """
-    settings = settle(Choices(config=str(path)))
+    settings = settled(Choices(config=str(path)))
     run = settings.run
     where = None if run.no_store or run.store is None else settings.base_dir / run.store
     return build_engine(settings, store=where, observers=observers)

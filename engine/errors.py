@@ -7,6 +7,7 @@
     |-- ProviderError(kind)   one judge call failed; classified once, at the edge
     |-- StoreError            the call store cannot be read or written
     |-- SinkError             an outcome cannot be written
+    |   `-- ReaderGone        the reader of standard output went away
     |-- HandedBack            the row belongs to another worker now; its outcome is not written here
     `-- RunStopped(reason)    the whole run must stop; what is open stays "not run"
 
@@ -32,7 +33,7 @@ ErrorKind = Literal[
 ERROR_KINDS: frozenset[str] = frozenset(get_args(ErrorKind))
 
 StopReason = Literal[
-    "budget", "quota", "auth", "limit", "interrupted", "sink", "store", "dead", "gate"
+    "budget", "quota", "auth", "limit", "interrupted", "sink", "pipe", "store", "dead", "gate"
 ]
 
 
@@ -137,6 +138,10 @@ class StoreError(DikastError):
 
 class SinkError(DikastError):
     """An outcome cannot be written; the run stops and is resumable."""
+
+
+class ReaderGone(SinkError):  # noqa: N818 - it is a fact, not a defect
+    """Nobody reads standard output any more: it was a pipe, and its other end is closed."""
 
 
 class HandedBack(DikastError):  # noqa: N818 - it is a fact, not a defect

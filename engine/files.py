@@ -57,7 +57,7 @@ def decoded_rows(
     for number, raw in rows_in(path):
         try:
             row = decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"{problem} ({error}){remedy}", file=str(path), line=number) from error
         yield number, row
 

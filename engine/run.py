@@ -15,7 +15,7 @@ from typing import Any, Self
 from dikast.engine.budget import Budget
 from dikast.engine.clock import SystemClock
 from dikast.engine.delivery import AsTheyCome, Delivery, InTurn
-from dikast.engine.errors import DikastError, RunStopped, SinkError, StopReason
+from dikast.engine.errors import DikastError, ReaderGone, RunStopped, SinkError, StopReason
 from dikast.engine.events import Events, RunStarted, RunStopping
 from dikast.engine.gateway import Gateway, PairAsk
 from dikast.engine.intake import Intake
@@ -306,7 +306,8 @@ class Engine:
         except SinkError as error:
             failure = failure or error
         if isinstance(failure, SinkError):
-            stop = RunStopped("sink", str(failure))
+            reason: StopReason = "pipe" if isinstance(failure, ReaderGone) else "sink"
+            stop = RunStopped(reason, str(failure))
         elif failure is not None:
             raise failure
         return self._report(stop, started_s)

@@ -95,7 +95,7 @@ class SqliteStore:
                 return None
         try:
             return self._decode(value)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise StoreError(
                 f"{self.path}: the completion {key} is damaged or was written by a newer dikast "
                 f"({error}); name another store, or move this one away"

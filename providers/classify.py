@@ -15,7 +15,7 @@ from dikast.engine.errors import ErrorKind, ProviderError
 from dikast.providers.headers import retry_after_s, wait_in_text
 
 MESSAGE_MAX_CHARS = 200
-_HIDDEN = "[hidden]"
+HIDDEN = "[hidden]"
 
 
 class ApiError(msgspec.Struct):
@@ -257,8 +257,8 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
     """
     for secret in secrets:
         if secret:
-            text = text.replace(secret, _HIDDEN)
-    text = _KEY_LIKE.sub(_HIDDEN, text[:4000])
+            text = text.replace(secret, HIDDEN)
+    text = _KEY_LIKE.sub(HIDDEN, text[:4000])
     return text if len(text) <= MESSAGE_MAX_CHARS else text[: MESSAGE_MAX_CHARS - 3] + "..."
 
 

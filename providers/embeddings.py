@@ -121,7 +121,7 @@ class EndpointEmbedder:
             )
         try:
             rows = msgspec.json.decode(reply.body, type=_Answer).data
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise ProviderError(
                 "malformed", f"{safe_url(self._url)} sent no list of embeddings"
             ) from error

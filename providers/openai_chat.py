@@ -12,12 +12,14 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dikast.engine.errors import ConfigError, ProviderError
-from dikast.engine.model import Call, Record
+from dikast.engine.model import Call, Completion, Record
 from dikast.engine.ports import Clock, Reply
-from dikast.providers.classify import classify, safe_url, scrub
+from dikast.providers.classify import HIDDEN, classify, safe_url, scrub
 from dikast.providers.headers import rate_info
 from dikast.providers.openai_format import ChatEncoder, ErrorBody, asks_logprobs, decode
 from dikast.providers.transport import HttpLimits, HttpReply, Transport
+
+_MASKED_MIN_CHARS = 16
 
 
 class OpenAIChatSettings(
@@ -145,6 +147,8 @@ class OpenAIChatProvider:
         self._transport = transport
         self._clock = clock
         self._secrets = access.secrets
+        # A made-up key such as "none" is a word that an answer may well hold.
+        self._maskable = tuple(each for each in access.secrets if len(each) >= _MASKED_MIN_CHARS)
         self._base = settings.base_url.rstrip("/")
         self._url = f"{self._base}/chat/completions"
         self._encoder = ChatEncoder(settings.max_tokens_field)
@@ -165,7 +169,7 @@ class OpenAIChatProvider:
             completion = decode(reply.body, latency_s=reply.latency_s, logprobs=asks_logprobs(call))
         except ErrorBody:
             raise self._error(reply) from None
-        return Reply(completion=completion, rate=rate_info(reply.headers))
+        return Reply(completion=self._masked(completion), rate=rate_info(reply.headers))
 
     async def check(self) -> None:
         """Ask for the list of models, to see whether the endpoint answers and the key is good.
@@ -183,6 +187,17 @@ class OpenAIChatProvider:
     async def aclose(self) -> None:
         """Close the transport; may be called twice."""
         await self._transport.aclose()
+
+    def _masked(self, completion: Completion) -> Completion:
+        """A server that echoes its headers must not get the key into the call store."""
+        text = completion.text
+        for secret in self._maskable:
+            if secret in text:
+                text = text.replace(secret, HIDDEN)
+        if text is completion.text:
+            return completion
+        # Token by token the key would still be there.
+        return msgspec.structs.replace(completion, text=text, logprobs=None)
 
     def _error(self, reply: HttpReply) -> ProviderError:
         wall_s = datetime.fromisoformat(self._clock.stamp()).timestamp()

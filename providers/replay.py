@@ -195,5 +195,5 @@ def _rows(file: Path) -> Iterator[tuple[int, _Row]]:
                 continue
             try:
                 yield number, decoder.decode(line)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, RecursionError) as error:
                 raise ValueError(f"{file}, line {number}: {error}") from error

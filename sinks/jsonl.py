@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from dikast.engine.errors import ConfigError, InputError, SinkError
+from dikast.engine.errors import ConfigError, InputError, ReaderGone, SinkError
 from dikast.engine.model import Outcome
 from dikast.engine.text import scrub
 from dikast.sinks.files import DiskFile, RawFile, open_output
@@ -26,7 +26,7 @@ from dikast.sinks.resume import OutputScan, is_torn_outcome, prepare
 SyncPolicy = Literal["never", "batch", "close"]
 _BLOCK_BYTES = 1 << 20
 _TAIL_BYTES = 1 << 16
-_STDOUT = 1
+_STDOUT, _STDOUT_NAME = 1, "standard output"
 
 
 class JsonlSink:
@@ -63,7 +63,7 @@ class JsonlSink:
         if fresh and resume is not None:
             raise ConfigError(f"output {path}: cannot start fresh and resume at once; choose one")
         self.path = Path(path)
-        self.name = "standard output" if str(path) == "-" else str(path)
+        self.name = _STDOUT_NAME if str(path) == "-" else str(path)
         self._pack = _packing_of(self.path)
         self._block_rows = block_rows
         self._block_wait_s = block_wait_s
@@ -134,7 +134,8 @@ class JsonlSink:
         except SinkError as error:
             if not (left := self.unwritten_rows):
                 raise
-            raise SinkError(f"{error} ({left} accepted rows are not in the output)") from error
+            message = f"{error} ({left} accepted rows are not in the output)"
+            raise type(error)(message) from error
         finally:
             file, self._file = self._file, None
             self._stop_timer()
@@ -306,5 +307,6 @@ def _explain(error: OSError, name: str) -> SinkError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return SinkError(f"{name}: the disk is full; free some space and run the same again")
     if error.errno == errno.EPIPE:
-        return SinkError(f"{name}: the reader of this pipe has gone away")
+        kind = ReaderGone if name == _STDOUT_NAME else SinkError
+        return kind(f"{name}: the reader of this pipe has gone away")
     return SinkError(f"{name}: cannot be written: {error.strerror or error}")

@@ -107,7 +107,7 @@ class OutputScan:
         """The fields that matter of one line."""
         try:
             line = self._decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self.refuse(number) from error
         if not line.is_outcome:
             raise self.refuse(number)

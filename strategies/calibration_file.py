@@ -136,7 +136,7 @@ def load_calibration(name: str) -> Calibration:
         ) from error
     try:
         found = msgspec.json.decode(data, type=Calibration)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{name}: is not a calibration of dikast ({error})") from error
     if found.format != FORMAT:
         raise ConfigError(

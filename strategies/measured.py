@@ -109,7 +109,7 @@ def load_weights(path: str) -> MeasuredWeights:
         if len(raw) > _BYTES_MAX:
             raise ConfigError(f"{where}: is larger than any file that `dikast weights` writes")
         weights = msgspec.json.decode(raw, type=MeasuredWeights)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{where}: is not a file of `dikast weights`: {error}") from error
     if (weights.kind, weights.format) != (KIND, FORMAT):
         raise ConfigError(

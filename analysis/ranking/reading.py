@@ -131,7 +131,7 @@ class BattleReader:
         try:
             row = self._decode(raw)
             whole = self._decode_whole(raw) if self._cluster or self._group else None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(
                 f"is not a row of battles ({error}); {_WHAT_IS_NEEDED}", file=file, line=line
             ) from error

@@ -149,7 +149,7 @@ def read_places(path: str | Path) -> list[Place]:
     if text.lstrip().startswith("{"):
         try:
             saved = msgspec.json.decode(text, type=_Saved)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise InputError(
                 f"is not a ranking printed by dikast rank --json ({error})", file=str(path)
             ) from error

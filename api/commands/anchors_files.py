@@ -122,6 +122,7 @@ def read_set(path: str) -> AnchorSet:
         InputError: it cannot be read, is no anchor set, or its items were changed.
     """
     found = _read(path, AnchorSet, "an anchor set; make one with: dikast anchors init")
+    _check_format(path, found.format)
     if not found.pairs:
         raise InputError("holds no items; an anchor set needs some", file=path)
     seen: set[str] = set()
@@ -143,9 +144,29 @@ def read_run(path: str) -> AnchorRun:
     """A run on an anchor set.
 
     Raises:
-        InputError: it cannot be read, or is none.
+        InputError: it cannot be read, is none, or was edited.
     """
-    return _read(path, AnchorRun, "a run on anchors; make one with: dikast anchors run")
+    found = _read(path, AnchorRun, "a run on anchors; make one with: dikast anchors run")
+    _check_format(path, found.format)
+    ids = {each.id for each in found.items}
+    torn = next(
+        (each.id for each in found.items if (each.kind == "verdict") != bool(each.winner)), ""
+    )
+    if len(ids) != len(found.items) or torn:
+        what = f"item {torn!r} does not say who won" if torn else "an item is there twice"
+        raise InputError(
+            f"{what}: the file was edited; judge anew with: dikast anchors run", file=path
+        )
+    return found
+
+
+def _check_format(path: str, found: int) -> None:
+    if found != FORMAT:
+        raise InputError(
+            f"is of format {found}, and this version reads {FORMAT}; make it anew, or use the "
+            "version of dikast that wrote it",
+            file=path,
+        )
 
 
 def _read(path: str, kind: type[T], what: str) -> T:
@@ -156,7 +177,12 @@ def _read(path: str, kind: type[T], what: str) -> T:
         return msgspec.json.decode(data, type=kind)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path) from error
-    except (tomllib.TOMLDecodeError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (
+        tomllib.TOMLDecodeError,
+        msgspec.DecodeError,
+        UnicodeDecodeError,
+        RecursionError,
+    ) as error:
         raise InputError(f"is not {what} ({error})", file=path) from error
 
 
@@ -180,6 +206,11 @@ def check_comparable(baseline: AnchorRun, run: AnchorRun, baseline_path: str, pa
         raise SpecMismatchError(
             f"{path}: judged the anchors {run.anchors}, and the baseline {baseline_path} judged "
             f"{baseline.anchors}; {remedy}"
+        )
+    if {each.id for each in baseline.items} != {each.id for each in run.items}:
+        raise SpecMismatchError(
+            f"{path}: has other items than the baseline {baseline_path}, though both name the same "
+            "anchors: one of the files was edited or cut; judge anew with: dikast anchors run"
         )
     if baseline.spec != run.spec:
         found = spec_differences(baseline.spec_tree, run.spec_tree)

@@ -66,6 +66,12 @@ async def run(args: argparse.Namespace) -> int:
         from dikast.analysis.compare import compare
     ratings = load(args)
     report = compare(ratings, options_of(args))
+    if not any(each.shared for each in report.paired):
+        raise InputError(
+            "the runs have no pair in common, so nothing can be compared: "
+            + ", ".join(args.outcomes)
+            + "; give outcomes of the same pairs"
+        )
     names = [each.name for each in ratings.runs]
     settings = _settings(args.outcomes, names)
     anchors = _anchors(args.outcomes, names)

@@ -113,7 +113,7 @@ def load_votes(path: Path) -> list[Cell]:
     for number, line in enumerate(lines, start=1):
         try:
             cells.append(msgspec.json.decode(line, type=Cell))
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise InputError(
                 f"is no vote of a fit: {error}", file=str(path), line=number
             ) from error

@@ -22,6 +22,8 @@ from dikast.wiring import open_source
 if TYPE_CHECKING:
     from dikast.analysis.ranking import Battles, Comparison, PairFacts, Ranking, Standings, Weighted
 
+_DRAWS_MAX, _NEXT_MAX = 1_000_000, 100_000
+
 
 async def run(args: argparse.Namespace) -> int:
     """Print the ranking; exit status 0."""
@@ -69,11 +71,11 @@ def _check(args: argparse.Namespace) -> None:
     """Refuse options that are out of range or do not go together, before anything is read."""
     wrong = [
         (not 0 < args.level < 1, "--level lies between 0 and 1, such as 0.95"),
-        (args.draws < 2, "--draws is at least 2; 1000 is usual"),
+        (not 2 <= args.draws <= _DRAWS_MAX, f"--draws lies between 2 and {_DRAWS_MAX:,}"),
         (not 0 <= args.ridge < float("inf"), "--ridge is 0 or a small positive number"),
         (
-            args.next_battles is not None and args.next_battles < 1,
-            "--next is the number of battles to propose, at least 1",
+            args.next_battles is not None and not 1 <= args.next_battles <= _NEXT_MAX,
+            f"--next is the number of battles to propose: at least 1, at most {_NEXT_MAX:,}",
         ),
         (not args.every_s > 0, "--every-s is a number of seconds above 0"),
         (

@@ -112,7 +112,7 @@ class _Tail:
                 continue
             try:
                 live.add(self._decode(raw))
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise InputError(
                     f"is not an outcome written by dikast judge ({error}); --follow reads those",
                     file=str(self._path),

@@ -22,7 +22,7 @@ def settings_of(args: argparse.Namespace, *more_judges: str | None) -> tuple[Set
     """The settings of a sub-command and the names of its judges, in the order asked for.
 
     Raises:
-        InputError, ConfigError: as `wiring.settle`; or it is not clear who judges.
+        InputError, ConfigError: as `settling.settle`; or it is not clear who judges.
     """
     first = args.judge
     if first is None:

@@ -225,7 +225,7 @@ def _thresholds(path: str | None) -> "Thresholds | None":
         return msgspec.convert(raw["taxonomy"]["thresholds"], Thresholds)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path) from error
-    except (msgspec.DecodeError, KeyError, TypeError) as error:
+    except (msgspec.DecodeError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             "is no report of sesse evaluate; make one with --json on development rows", file=path
         ) from error

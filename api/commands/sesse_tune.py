@@ -6,6 +6,7 @@ With `--votes` the first two are read from files and no judge is asked.
 
 import argparse
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -36,6 +37,8 @@ _SHOWN = 12
 
 async def run(args: argparse.Namespace) -> int:
     """Judge what is missing, tune, write, tell."""
+    with needs("analysis", "sesse tune"):  # before the runs are paid for
+        import_module("dikast.analysis.intervals")
     wiring.check_output_name(args.output)
     gate = _gate(args)
     library = load_library(args.library)

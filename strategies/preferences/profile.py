@@ -121,7 +121,7 @@ def parse_profile(text: bytes | str, source: str = "profile") -> Profile:
         profile = msgspec.json.decode(text, type=Profile)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{source}: {error}; this is not a sound profile") from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ConfigError(f"{source}: is not valid JSON: {error}") from error
     _check(profile, source)
     return profile

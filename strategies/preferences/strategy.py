@@ -304,7 +304,7 @@ class _Reasons(msgspec.Struct):
 def _first_sentence(text: str) -> str:
     try:
         found = msgspec.json.decode(text[text.index("{") : text.rindex("}") + 1], type=_Reasons)
-    except (ValueError, msgspec.DecodeError):
+    except (ValueError, msgspec.DecodeError, RecursionError):
         return ""
     flat = " ".join(found.analysis.split())
     end = flat.find(". ")

@@ -129,6 +129,6 @@ def analysis_of(text: str) -> str:
             found = msgspec.json.decode(
                 plain[start : end + 1].encode("utf-8", "replace"), type=_Words
             ).analysis
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except (msgspec.DecodeError, RecursionError):
             found = plain
     return found.strip()[:_ANALYSIS_CHARS]

@@ -188,7 +188,7 @@ def load_library(path: str | os.PathLike[str]) -> Library:
         raw: object = msgspec.json.decode(Path(path).read_bytes())
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=where) from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"is no library: not valid JSON ({error})", file=where) from error
     if not isinstance(raw, dict) or "clusters" not in raw:
         raise InputError("is no library: it has no clusters; make one with sesse build", file=where)

@@ -150,7 +150,7 @@ def read_json(completion: Completion, kind: type[T]) -> T | None:
         return None
     try:
         return msgspec.json.decode(text[start : end + 1].encode("utf-8", "replace"), type=kind)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 

@@ -326,3 +326,31 @@ def test_an_action_that_is_missing_or_unknown_is_one_sentence(cli: Cli) -> None:
         ran = cli("anchors", *words)
         assert ran.code == 2
         assert len(ran.err.splitlines()) == 1
+
+
+# --- files edited by hand -------------------------------------------------------------------------
+
+
+def test_a_run_that_was_cut_or_edited_is_refused_with_the_remedy(cli: Cli, anchors: Path) -> None:
+    run = judge(cli, anchors, "run.json")
+    items = read(run)["items"]
+    for edited, said in (
+        (items[1:], "has other items than the baseline"),
+        ([*items, items[0]], "an item is there twice"),
+        ([{**items[0], "winner": None}, *items[1:]], "does not say who won"),
+    ):
+        ran = check(cli, change(run, items=edited), run)
+        assert ran.code == 2
+        assert said in ran.err
+        assert "judge anew with: dikast anchors run" in ran.err
+
+
+def test_a_set_or_a_run_of_another_format_is_refused(cli: Cli, anchors: Path) -> None:
+    run = judge(cli, anchors, "run.json")
+    old = change(anchors, format=9)
+    for ran in (
+        cli("anchors", "run", old, "-o", anchors.with_name("x.json"), *JUDGE),
+        check(cli, change(run, format=9), run),
+    ):
+        assert ran.code == 2
+        assert "is of format 9, and this version reads 1" in ran.err

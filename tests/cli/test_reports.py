@@ -286,6 +286,15 @@ def test_compare_says_what_changed_and_what_the_manifests_know(cli: Cli, tmp_pat
     assert "two: seed: 1 -> 2" in table
 
 
+def test_runs_without_a_common_pair_are_not_compared(cli: Cli, tmp_path: Path) -> None:
+    one, two = good(tmp_path, "one"), tmp_path / "two.jsonl"
+    two.write_text("", "utf-8")
+    ran = cli("compare", one, two)
+    assert ran.code == 2
+    assert "no pair in common" in ran.err
+    assert ran.out == ""
+
+
 def test_a_history_is_compared_with_its_first_and_step_by_step(cli: Cli, tmp_path: Path) -> None:
     files = [good(tmp_path, name, shift) for shift, name in enumerate("abc")]
     found = cli("compare", *files, "--json").summary["paired"]

@@ -342,3 +342,18 @@ def test_no_representation_shows_a_key() -> None:
     provider = OpenAIChatProvider(settings, FixedTransport(200, b""), ManualClock(), access)
     for thing in (settings, access, provider):
         assert "sk-in" not in f"{thing!r} {thing}"
+
+
+@pytest.mark.parametrize(
+    ("key", "kept"), [("sk-0123456789abcdefgh", "[hidden]"), ("none", "none")], ids=["key", "word"]
+)
+async def test_a_key_that_the_server_echoes_is_hidden_and_a_made_up_one_is_just_a_word(
+    key: str, kept: str
+) -> None:
+    body = answer_of(f"you sent Bearer {key}: [[A]]")
+    settings = OpenAIChatSettings(base_url="http://h/v1", api_key_env="KEY")
+    access = read_access("p", settings, {"KEY": key})
+    transport = FixedTransport(200, json.dumps(body).encode())
+    provider = OpenAIChatProvider(settings, transport, ManualClock(), access)
+    reply = await provider.complete(call_of(pair_of(1)))
+    assert reply.completion.text == f"you sent Bearer {kept}: [[A]]"
