@@ -80,6 +80,7 @@ class KafkaSource:
         self.address = address
         self.positions = Positions()
         self.lag: int | None = None
+        self.left = False
         self.before_commit: Callable[[], Awaitable[None]] = _nothing
         """Awaited before partitions are given up: makes what was accepted durable."""
         self.commits_itself = True
@@ -239,6 +240,7 @@ class KafkaSource:
             # Closing gives the partitions up, for which the client is still needed.
             await self._in_thread(self._consumer.close)
             self._consumer = None
+        self.left = True
         self._thread.shutdown(wait=False)
 
     async def _in_thread(self, work: Callable[..., T], *args: Any) -> T:

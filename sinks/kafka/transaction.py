@@ -26,7 +26,7 @@ from dikast.sinks.kafka.source import KafkaSource
 
 _TRANSACTION_S = 15.0
 _TRIES = 8
-_STEP_S = 5.0
+_STEP_S = 3.0
 _STEPS = 3
 _AGAIN_S = 0.5
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
@@ -154,6 +154,8 @@ class TransactionalSink:
         """
         async with self._one:
             batch, self._waiting = self._waiting, []
+            if not batch and self._source.left:
+                return  # nobody's positions are ours to commit any more
             try:
                 await self._commit(batch)
             except BaseException as error:
@@ -196,6 +198,8 @@ class TransactionalSink:
             if reason is None:
                 self._committed = marks
                 break
+            if not ours:
+                break  # positions alone: the next transaction, or the next owner, carries them
             if reason.code() in _TOO_LARGE:
                 self._bury(ours, reason)
             elif attempt + 1 == _TRIES:
