@@ -59,9 +59,6 @@ def _check(args: argparse.Namespace) -> None:
     path = Path(where or "")
     if path.is_dir():
         raise InputError("is a folder; name a file for the report", file=str(path))
-    for name in (*args.outcomes, *args.pairs, *args.labels):
-        if Path(name).exists() and path.exists() and path.samefile(name):
-            raise InputError("is an input of this report; name another file", file=str(path))
 
 
 async def _found(args: argparse.Namespace) -> _Found:

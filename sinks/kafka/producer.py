@@ -83,6 +83,7 @@ class Deliverer:
         self._reports: deque[tuple[int, int, KafkaError | None, Message]] = deque()
         self._room = asyncio.Event()
         self._starting = asyncio.Lock()
+        self._no_start: SinkError | None = None
         self._fatal: KafkaError | None = None
         self._rebuild: asyncio.Task[None] | None = None
         self._again: asyncio.Task[None] | None = None
@@ -103,12 +104,18 @@ class Deliverer:
             SinkError: no broker answers, or a topic is missing.
         """
         async with self._starting:
+            if self._no_start is not None:
+                raise self._no_start  # all who waited behind the first are told at once
             if self._producer is None:
                 self._producer = await asyncio.to_thread(Producer, self._settings)
                 self._serve(self._producer)
             for topic in topics:
                 if topic not in self._from:
-                    self._from[topic] = await asyncio.to_thread(self._ends_of, topic)
+                    try:
+                        self._from[topic] = await asyncio.to_thread(self._ends_of, topic)
+                    except SinkError as error:
+                        self._no_start = error
+                        raise
 
     async def send(self, record: OutgoingRecord) -> None:
         """Return when the broker has the record.

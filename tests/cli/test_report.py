@@ -395,7 +395,7 @@ def test_bad_words_get_one_sentence(cli: Cli, tmp_path: Path) -> None:
     broken.write_text('{"kind": "verdict", "id"', "utf-8")
     for words, part in (
         ((out,), "-o report.html"),
-        ((out, "-o", out), "is an input of this report"),
+        ((out, "-o", out), "is read by the same command and would be overwritten"),
         ((out, "-o", tmp_path), "is a folder"),
         ((out, "-o", tmp_path / "no" / "r.html"), "cannot be written"),
         ((out, "-o", tmp_path / "r.html", "--sample", "501"), "between 0 and 500"),
