@@ -105,6 +105,9 @@ class KafkaSource:
     def _consumer_settings(self, env: Mapping[str, str]) -> dict[str, Any]:
         settings = self.address.common(env)
         settings.setdefault("session.timeout.ms", 10_000)
+        # A member that is heard less often than its session lasts is thrown out again and again.
+        session_ms = int(float(settings["session.timeout.ms"]))
+        settings.setdefault("heartbeat.interval.ms", min(3_000, max(1, session_ms // 3)))
         return {
             **settings,
             "group.id": self.address.group,

@@ -13,7 +13,14 @@ import pytest
 
 from tests.kafka.brokers import ApacheKafka, create_topics, produce, read_all
 
-pytestmark = [pytest.mark.realtime, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.realtime,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not os.environ.get("DIKAST_KAFKA_STORM"),
+        reason="a storm of minutes on a broker of its own; set DIKAST_KAFKA_STORM=1",
+    ),
+]
 PAIRS = 20_000
 KILLS = 5
 CONFIG = """
