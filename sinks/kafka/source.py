@@ -390,6 +390,8 @@ class KafkaSource:
         starts = {mark.partition: mark.offset for mark in self.positions.marks(numbers)}
         topic = self.address.topic
         consumer.assign([TopicPartition(topic, each, starts[each]) for each in numbers])
+        # The client remembers a pause from before, though it is another tenure.
+        consumer.resume([TopicPartition(topic, each) for each in numbers])
 
     def _begin(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         for each in places:

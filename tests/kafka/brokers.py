@@ -196,3 +196,20 @@ def read_all(servers: str, topic: str) -> list[Message]:
         return out
     finally:
         consumer.close()
+
+
+def visit(servers: str, topic: str, group: str, stay_s: float) -> None:
+    """Join a group, stay a while, commit nothing, and leave."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": group,
+            "session.timeout.ms": 6000,
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([topic])
+    until_s = time.monotonic() + stay_s
+    while time.monotonic() < until_s:
+        consumer.poll(0.1)
+    consumer.close()
