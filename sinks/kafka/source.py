@@ -363,9 +363,11 @@ class KafkaSource:
             return False
         for partition, offset in self._at_end.items():
             self.positions.reach(partition, offset)  # what lies between holds no rows
-        await self.before_commit()
         if self.commits_itself:
+            await self.before_commit()
             await self.commit(self.positions.marks())
+        # A transaction commits by itself; to wait for one here would leave the client unserved,
+        # and the group with it, while the transaction waits for the group.
         others = [each for each in self._all if not self.positions.owns(each)]
         if not others:
             return True

@@ -24,10 +24,10 @@ from dikast.sinks.kafka.producer import explain, patiently
 from dikast.sinks.kafka.records import OutgoingRecord, RecordMaker
 from dikast.sinks.kafka.source import KafkaSource
 
-_TRANSACTION_S = 15.0
-_TRIES = 8
+_TRANSACTION_S = 10.0
+_TRIES = 6
 _STEP_S = 3.0
-_STEPS = 3
+_STEPS = 2
 _AGAIN_S = 0.5
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 
