@@ -13,6 +13,7 @@ from dikast.engine.model import Failed, Outcome, Record, Scored, Undecided, Usag
 class Ledger(Record, frozen=True):
     """Counts at one moment. `input` is the number of rows read from the source.
 
+    `handed_back` rows were given to another worker of their group, whose ledger has them.
     `verdicts` breaks `judged` down by winner and basis, for example {"A agree": 12}; single
     answers that were scored count as "scored".
     `calls` counts judge calls behind the booked outcomes; `stored_calls` those of them that an
@@ -25,6 +26,7 @@ class Ledger(Record, frozen=True):
     failed: dict[str, int] = {}
     skipped: int = 0
     not_run: int = 0
+    handed_back: int = 0
     verdicts: dict[str, int] = {}
     calls: int = 0
     stored_calls: int = 0
@@ -45,7 +47,8 @@ class Ledger(Record, frozen=True):
     @property
     def accounted(self) -> int:
         """Rows whose fate is booked."""
-        return self.judged + self.undecided_total + self.failed_total + self.skipped + self.not_run
+        told = self.judged + self.undecided_total + self.failed_total + self.skipped
+        return told + self.not_run + self.handed_back
 
     def adds_up(self) -> bool:
         """True when every row read has exactly one fate."""
@@ -58,6 +61,8 @@ class Ledger(Record, frozen=True):
         rows += [("failed", self.failed_total, _detail(self.failed))]
         rows += [("skipped", self.skipped, "already done" if self.skipped else "")]
         rows += [("not run", self.not_run, "")]
+        if self.handed_back:
+            rows += [("handed on", self.handed_back, "to another worker of the group")]
         width = max(len(f"{count:,}") for _, count, _ in rows)
         out = [f"{name:<10} {count:>{width},}  {note}".rstrip() for name, count, note in rows]
         if not self.adds_up():
@@ -80,6 +85,7 @@ class LedgerBook:
         self._judged = 0
         self._skipped = 0
         self._not_run = 0
+        self._handed_back = 0
         self._undecided: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
         self._verdicts: Counter[str] = Counter()
@@ -99,6 +105,10 @@ class LedgerBook:
     def leave_unrun(self, count: int = 1) -> None:
         """Rows were read, and the run stopped before they had an outcome."""
         self._not_run += count
+
+    def hand_back(self) -> None:
+        """The row belongs to another worker of its group now, who books it."""
+        self._handed_back += 1
 
     def complete_input(self) -> None:
         """The source has no more rows."""
@@ -135,6 +145,7 @@ class LedgerBook:
             failed=dict(self._failed),
             skipped=self._skipped,
             not_run=self._not_run,
+            handed_back=self._handed_back,
             verdicts=dict(self._verdicts),
             calls=self._calls,
             stored_calls=self._stored_calls,

@@ -134,7 +134,7 @@ class Scheduler:
             try:
                 await delivery.write(work.turn, outcome)
             except HandedBack:
-                book.leave_unrun()
+                book.hand_back()
                 continue
             except BaseException:
                 book.leave_unrun()
