@@ -11,38 +11,16 @@ import hashlib
 import heapq
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-import msgspec
-
+from dikast.analysis.audit_rows import Ask, LabelEntry, SampleItem, latest
 from dikast.analysis.benchmark_account import Rate, rate
 from dikast.analysis.benchmark_format import Dialogue
-from dikast.engine.errors import InputError
-from dikast.engine.lines import Flaw, read_items
-from dikast.engine.model import Message, Record, Winner
 
-Ask = Literal["which is better", "keep or drop"]
 KEEP_NOTE: Final = (
     "Keep it when the request is worded well and the two answers differ in a way that a reader "
     "would notice."
 )
-_ROW_BYTES_MAX: Final = 1 << 20
-
-
-class ReviewItem(Record, frozen=True):
-    """One line of the queue; see docs/benchmark.md for the fields."""
-
-    id: str
-    ask: Ask = "which is better"
-    question: str = ""
-    response_a: str | None = None
-    response_b: str | None = None
-    messages: tuple[Message, ...] = ()
-    category: str | None = None
-    note: str | None = None
-    inclusion_probability: float = 1.0
-    stratum: str = "all"
-    stratum_pairs: int | None = None
 
 
 class Draw:
@@ -75,12 +53,12 @@ class Draw:
         elif entry[0] > drawn[0][0]:
             heapq.heapreplace(drawn, entry)
 
-    def items(self, ask: Ask, note: str | None = None) -> Iterator[ReviewItem]:
+    def items(self, ask: Ask, note: str | None = None) -> Iterator[SampleItem]:
         """The drawn ones by stratum and id, each with the probability it was drawn with."""
         for stratum, drawn in sorted(self._drawn.items()):
             size = self._sizes[stratum]
             for _, name, dialogue in sorted(drawn, key=lambda each: each[1]):
-                yield ReviewItem(
+                yield SampleItem(
                     id=name,
                     ask=ask,
                     response_a=dialogue.response_a,
@@ -95,17 +73,6 @@ class Draw:
                 )
 
 
-class _Entry(msgspec.Struct, frozen=True):
-    """A line of labels, as far as it is needed here."""
-
-    pair_id: str
-    annotator: str = "labels"
-    label: Winner | None = None
-    decision: Literal["keep", "drop"] | None = None
-    skipped: bool = False
-    repeat: int = 0
-
-
 class Decisions:
     """What people said of the items of a queue.
 
@@ -117,13 +84,10 @@ class Decisions:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._entries: dict[tuple[str, str], _Entry] = {}
-        for entry in _entries(str(path)):
+        self._votes: dict[str, list[LabelEntry]] = {}
+        for entry in latest(path):
             if not entry.repeat:
-                self._entries[entry.pair_id, entry.annotator] = entry
-        self._votes: dict[str, list[_Entry]] = {}
-        for entry in self._entries.values():
-            self._votes.setdefault(entry.pair_id, []).append(entry)
+                self._votes.setdefault(entry.pair_id, []).append(entry)
 
     def dropped(self, name: str) -> bool | None:
         """Whether people drop an item: at least as many say drop as keep. None: nobody said."""
@@ -157,21 +121,3 @@ def filter_errors(decisions: Decisions, turned_away: Iterable[tuple[str, Dialogu
             counts[0] += better
             counts[1] += 1
     return [rate(reason, good, of) for reason, (good, of) in sorted(hits.items())]
-
-
-def _entries(path: str) -> Iterator[_Entry]:
-    decode = msgspec.json.Decoder(_Entry).decode
-    try:
-        with open(path, "rb") as file:
-            for items in read_items(file.read, row_bytes_max=_ROW_BYTES_MAX, file=path):
-                for number, raw in items:
-                    if isinstance(raw, Flaw):
-                        raise InputError(raw.message, file=path, line=number)
-                    try:
-                        yield decode(raw)
-                    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                        raise InputError(
-                            f"is no label of the review: {error}", file=path, line=number
-                        ) from error
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=path) from error

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import msgspec
 
-from dikast import crews, pacing, settling, shard_job, shards, status, wiring
+from dikast import crews, pacing, settling, shard_job, shards, status, streams, wiring
 from dikast import manifest as records
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
@@ -94,7 +94,7 @@ def _check(args: argparse.Namespace) -> tuple[Path, Path, int]:
     """The output, the folder of its shards and the number of workers."""
     if not args.pairs or args.output is None:
         raise ConfigError("name the pairs to judge, and the output with -o OUT.jsonl")
-    if args.output == "-" or wiring.is_topic(args.output):
+    if args.output == "-" or streams.is_kafka(args.output):
         raise ConfigError("several workers need a file as output: -o OUT.jsonl")
     for option, given in (("--sink", args.sink), ("--shard", args.shard)):
         if given:

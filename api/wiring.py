@@ -376,11 +376,6 @@ async def configured_truth(settings: Settings) -> TruthTable | None:
     return TruthTable.from_pairs(await read_pairs(sorted(paths))) if paths else None
 
 
-def is_topic(where: str) -> bool:
-    """True when `where` is the address of a topic and no file."""
-    return streams.is_kafka(where)
-
-
 def check_output_name(where: str) -> None:
     """Refuse an output that is a folder before anything is spent.
 

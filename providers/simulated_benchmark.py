@@ -15,11 +15,11 @@ from typing import Final
 import orjson
 
 from dikast.engine.errors import ConfigError, ProviderError
-from dikast.engine.model import Call, Completion, Record, Usage
-from dikast.engine.ports import Clock, Reply
+from dikast.engine.model import Call, Record
+from dikast.engine.ports import Clock
+from dikast.providers.simulated_words import SimulatedWords
 from dikast.providers.simulation import FENCE, piece
 
-_CHARS_PER_TOKEN = 4
 _STEPS: Final = 10
 
 
@@ -62,7 +62,7 @@ _SOUND = "This step holds."
 _UNSOUND = "This step is left open."
 
 
-class SimulatedBenchmarkProvider:
+class SimulatedBenchmarkProvider(SimulatedWords):
     """A `Provider` without a network whose models build benchmarks.
 
     Args:
@@ -70,41 +70,12 @@ class SimulatedBenchmarkProvider:
         clock: waits out the latency.
     """
 
-    simulated = True
-
     def __init__(self, settings: SimulatedBenchmarkSettings, clock: Clock) -> None:
         check_benchmark("simulated_benchmark", settings)
+        super().__init__(settings.latency_s, clock)
         self._settings = settings
-        self._clock = clock
 
-    async def complete(self, call: Call) -> Reply:
-        """Answer after the latency. Source: `Provider.complete`.
-
-        Raises:
-            ProviderError: the prompt is none that it knows.
-        """
-        if self._settings.latency_s > 0:
-            await self._clock.sleep(self._settings.latency_s)
-        prompt = "\n".join(turn.content for turn in call.messages)
-        text = self._text(prompt, call)
-        completion = Completion(
-            text=text,
-            finish_reason="stop",
-            usage=Usage(
-                input=len(prompt) // _CHARS_PER_TOKEN, output=len(text) // _CHARS_PER_TOKEN
-            ),
-            latency_s=self._settings.latency_s,
-            served_by=f"simulated:{call.judge.model}",
-        )
-        return Reply(completion=completion)
-
-    async def check(self) -> None:
-        """Always reachable."""
-
-    async def aclose(self) -> None:
-        """Nothing to close; may be called twice."""
-
-    def _text(self, prompt: str, call: Call) -> str:
+    def _say(self, prompt: str, call: Call) -> str:
         opening = FENCE.search(prompt)
         if opening is None:
             return self._answered(prompt, call)

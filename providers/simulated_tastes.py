@@ -17,12 +17,12 @@ from typing import NamedTuple
 import orjson
 
 from dikast.engine.errors import ConfigError, ProviderError
-from dikast.engine.model import Call, Completion, Record, Usage
-from dikast.engine.ports import Clock, Reply
+from dikast.engine.model import Call, Record
+from dikast.engine.ports import Clock
+from dikast.providers.simulated_words import SimulatedWords
 from dikast.providers.simulation import FENCE, piece
 
 _NORMAL = NormalDist()
-_CHARS_PER_TOKEN = 4
 
 
 class SimulatedTastesSettings(
@@ -139,7 +139,7 @@ def sentence_for(weights: Sequence[float]) -> str:
     return f"Prefers {trait.more if weights[at] >= 0 else trait.less}."
 
 
-class SimulatedTastesProvider:
+class SimulatedTastesProvider(SimulatedWords):
     """A `Provider` without a network whose judge heeds preferences.
 
     Args:
@@ -147,40 +147,14 @@ class SimulatedTastesProvider:
         clock: waits out the latency.
     """
 
-    simulated = True
-
     def __init__(self, settings: SimulatedTastesSettings, clock: Clock) -> None:
         check_tastes("simulated_tastes", settings)
+        super().__init__(settings.latency_s, clock)
         self._settings = settings
-        self._clock = clock
 
-    async def complete(self, call: Call) -> Reply:
-        """Answer after the latency. Source: `Provider.complete`.
-
-        Raises:
-            ProviderError: the prompt has no answers in it.
-        """
-        if self._settings.latency_s > 0:
-            await self._clock.sleep(self._settings.latency_s)
-        prompt = "\n".join(turn.content for turn in call.messages)
+    def _say(self, prompt: str, call: Call) -> str:
         text = _written(prompt)
-        if text is None:
-            text = self._judged(prompt, call)
-        size = len(prompt) // _CHARS_PER_TOKEN, len(text) // _CHARS_PER_TOKEN
-        completion = Completion(
-            text=text,
-            finish_reason="stop",
-            usage=Usage(input=size[0], output=size[1]),
-            latency_s=self._settings.latency_s,
-            served_by=f"simulated:{call.judge.model}",
-        )
-        return Reply(completion=completion)
-
-    async def check(self) -> None:
-        """Always reachable."""
-
-    async def aclose(self) -> None:
-        """Nothing to close; may be called twice."""
+        return self._judged(prompt, call) if text is None else text
 
     def _judged(self, prompt: str, call: Call) -> str:
         fence = _fence_of(prompt)

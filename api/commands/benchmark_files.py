@@ -69,7 +69,7 @@ class Artefact:
         except OSError as problem:
             raise SinkError(f"{self.path}: cannot be written: {problem.strerror}") from error
 
-    def write(self, row: Record) -> None:
+    def write(self, row: msgspec.Struct) -> None:
         """Append one line.
 
         Raises:

@@ -4,7 +4,7 @@ The two directions live together because exactly-once is one transaction over bo
 where a `kafka://` address is used; needs the extra `kafka` (confluent-kafka).
 """
 
-from dikast.sinks.kafka.address import KafkaAddress, is_kafka, parse_address
+from dikast.sinks.kafka.address import KafkaAddress, parse_address
 from dikast.sinks.kafka.commit import CommittingSink
 from dikast.sinks.kafka.scan import TopicScan, scan_topic
 from dikast.sinks.kafka.sink import KafkaSink
@@ -18,7 +18,6 @@ __all__ = [
     "KafkaSource",
     "TopicScan",
     "TransactionalSink",
-    "is_kafka",
     "parse_address",
     "scan_topic",
 ]

@@ -101,11 +101,6 @@ class KafkaAddress(Record, frozen=True):
         return settings
 
 
-def is_kafka(text: str) -> bool:
-    """True when `text` is meant as the address of a topic."""
-    return text.startswith(SCHEME)
-
-
 def parse_address(text: str) -> KafkaAddress:
     """Read an address.
 
@@ -114,7 +109,7 @@ def parse_address(text: str) -> KafkaAddress:
     """
     place, _, query = text.removeprefix(SCHEME).partition("?")
     servers, _, topic = place.partition("/")
-    if not is_kafka(text) or not servers or not topic or "/" in topic:
+    if not text.startswith(SCHEME) or not servers or not topic or "/" in topic:
         raise ConfigError(
             f"{_hidden(text)!r}: is no address of a topic; write kafka://HOST:PORT/TOPIC?OPTIONS"
         )
