@@ -41,22 +41,7 @@ def _add_agree(command: argparse.ArgumentParser) -> None:
 
 def _add_bias(command: argparse.ArgumentParser) -> None:
     command.add_argument("outcomes", nargs="+", metavar="OUT", help="outcome files")
-    command.add_argument(
-        "--pairs",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="the pairs that were judged; needed for length, lists, headings and code",
-    )
-    command.add_argument("--format", metavar="F", help="format of the pairs")
-    command.add_argument(
-        "--family",
-        action="append",
-        default=[],
-        metavar="JUDGE=FAMILY",
-        help="the model family of a judge; by default its name says it",
-    )
-    command.add_argument("--injection", metavar="FILE", help="JSON of dikast check --injection")
+    _add_material(command)
     _add_labels(command)
     add_cluster_and_intervals(command)
     add_shape(command)
@@ -75,18 +60,7 @@ def _add_report(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-o", "--output", metavar="FILE", help="the page; with --json or --md stdout by default"
     )
-    command.add_argument(
-        "--pairs",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="the pairs that were judged, for their texts, length and format",
-    )
-    command.add_argument("--format", metavar="F", help="format of the pairs")
-    command.add_argument(
-        "--family", action="append", default=[], metavar="JUDGE=FAMILY", help="as for bias"
-    )
-    command.add_argument("--injection", metavar="FILE", help="JSON of dikast check --injection")
+    _add_material(command)
     command.add_argument(
         "--sample",
         type=int,
@@ -98,6 +72,26 @@ def _add_report(command: argparse.ArgumentParser) -> None:
     _add_labels(command)
     add_cluster_and_intervals(command)
     add_shape(command)
+
+
+def _add_material(command: argparse.ArgumentParser) -> None:
+    """What biases are measured with, beside the outcomes."""
+    command.add_argument(
+        "--pairs",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="the pairs that were judged; needed for texts, length, lists, headings and code",
+    )
+    command.add_argument("--format", metavar="F", help="format of the pairs")
+    command.add_argument(
+        "--family",
+        action="append",
+        default=[],
+        metavar="JUDGE=FAMILY",
+        help="the model family of a judge; by default its name says it",
+    )
+    command.add_argument("--injection", metavar="FILE", help="JSON of dikast check --injection")
 
 
 def _add_labels(command: argparse.ArgumentParser) -> None:

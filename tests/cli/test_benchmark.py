@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dikast.analysis.audit_rows import read_sample
 from tests.cli.tools import Cli, Ran, answering, rows_of, write_rows
 from tests.sim.chat_logs import FAULTS, HARD, Planted, chat_log, write_log
 
@@ -211,6 +212,8 @@ def test_the_benchmark_is_clean_in_the_order_of_the_topics_and_can_be_judged(pla
 def test_the_review_queue_hides_who_wrote_what_and_says_how_it_was_drawn(place: Place) -> None:
     place.build("--review-kept", 4, "--review-rejected", 3)
     queue = place.rows("review.jsonl")
+    # What the labelling page reads.
+    assert [each.id for each in read_sample(place.out / "review.jsonl")] == [r["id"] for r in queue]
     sizes: dict[str, int] = defaultdict(int)
     for row in queue:
         assert row.keys() & {"model_a", "model_b", "strong", "meta"} == set()
