@@ -38,9 +38,12 @@ def item(number: int, **more: Any) -> dict[str, Any]:
 
 @contextmanager
 def serving(
-    sample: Path, labels: Path, *words: object, port: int = 0
+    sample: Path, labels: Path, *words: object, port: int = 0, page: Page | None = None
 ) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """`dikast audit serve` as a process; its address and the process."""
+    """`dikast audit serve` as a process; its address and the process.
+
+    `page` leaves it before it ends: a browser may ask for the icon whenever it likes.
+    """
     process = child(
         "audit", "serve", sample, "-o", labels, "--port", port, *words,
         env={"DIKAST_AUDIT_TOKEN": "the-token"},
@@ -50,6 +53,8 @@ def serving(
         url = process.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:"), process.communicate()[1]
         yield url, process
+        if page is not None:
+            page.goto("about:blank")
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
@@ -84,7 +89,7 @@ def test_labelling_by_keyboard_writes_what_was_meant(page: Page, tmp_path: Path)
             heard.append(response.text())
 
     page.on("response", hear)
-    with serving(sample, labels, "--repeat", "0") as (url, _):
+    with serving(sample, labels, "--repeat", "0", page=page) as (url, _):
         enter(page, url)
         assert "token" not in page.url
         lefts = []
@@ -127,7 +132,7 @@ def test_items_come_twice_with_the_sides_exchanged_and_orders_differ(
 ) -> None:
     sample = write_rows(tmp_path / "sample.jsonl", [item(k) for k in range(6)])
     labels = tmp_path / "labels.jsonl"
-    with serving(sample, labels, "--repeat", "0.5") as (url, _):
+    with serving(sample, labels, "--repeat", "0.5", page=page) as (url, _):
         seen: dict[str, list[tuple[str, str]]] = {}
         for name in ("ana", "bo"):
             enter(page, url, name)
@@ -190,7 +195,7 @@ def test_hostile_text_is_text(page: Page, tmp_path: Path, console: list[str]) ->
         {"role": "x<b>", "content": "سلام " + TURNED},
     ]
     sample = write_rows(tmp_path / "sample.jsonl", [row])
-    with serving(sample, tmp_path / "labels.jsonl") as (url, _):
+    with serving(sample, tmp_path / "labels.jsonl", page=page) as (url, _):
         enter(page, url)
         texts = {page.locator("#left").text_content(), page.locator("#right").text_content()}
         assert texts == {HOSTILE, TURNED}
@@ -229,7 +234,7 @@ def test_everyone_can_use_it(
     ]
     sample = write_rows(tmp_path / "sample.jsonl", rows)
     page.emulate_media(color_scheme=scheme)
-    with serving(sample, tmp_path / "labels.jsonl") as (url, _):
+    with serving(sample, tmp_path / "labels.jsonl", page=page) as (url, _):
         page.goto(url)
         page.get_by_role("button", name=language).click()
         assert violations(page) == []
@@ -261,7 +266,7 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(page: Page, tmp_path: Path)
     row = item(0, response_a="x" * 3000, response_b="many words " * 300)
     sample = write_rows(tmp_path / "sample.jsonl", [row])
     page.set_viewport_size({"width": 360, "height": 640})
-    with serving(sample, tmp_path / "labels.jsonl") as (url, _):
+    with serving(sample, tmp_path / "labels.jsonl", page=page) as (url, _):
         enter(page, url)
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 360
@@ -273,7 +278,7 @@ def test_items_to_keep_or_drop(page: Page, tmp_path: Path) -> None:
     rows = [item(0, ask=ask, note="the panel is split"), item(1, ask=ask, response_b=None)]
     sample = write_rows(tmp_path / "sample.jsonl", rows)
     labels = tmp_path / "labels.jsonl"
-    with serving(sample, labels, "--repeat", "0") as (url, _):
+    with serving(sample, labels, "--repeat", "0", page=page) as (url, _):
         enter(page, url)
         shoot(page, "keep")
         page.keyboard.press("1")
@@ -285,7 +290,7 @@ def test_items_to_keep_or_drop(page: Page, tmp_path: Path) -> None:
 
 def test_without_the_key_nothing_is_shown(page: Page, tmp_path: Path, console: list[str]) -> None:
     sample = write_rows(tmp_path / "sample.jsonl", [item(0)])
-    with serving(sample, tmp_path / "labels.jsonl") as (url, _):
+    with serving(sample, tmp_path / "labels.jsonl", page=page) as (url, _):
         page.goto(url.partition("#")[0])
         page.locator("#name").fill("eve")
         page.keyboard.press("Enter")
