@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dikast.engine.errors import ConfigError, SpecMismatchError
-from dikast.engine.ports import Clock, Sink, Source
+from dikast.engine.ports import Clock, Sink, Source, StreamSource
 from dikast.extras import needed
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def open_transactional(where: str, more: Sequence[str], source: "Source", *, clo
 
 def with_commits(sink: Sink, source: Source) -> Sink:
     """The sink, with the positions of a topic as source committed after it."""
-    if not hasattr(source, "positions"):
+    if not isinstance(source, StreamSource):
         return sink
     committing: Sink = _kafka().CommittingSink(sink, source)
     return committing
@@ -117,7 +117,7 @@ async def done_in(where: str, source: Source, spec: str) -> TopicDone | None:
         InputError: it holds something else than outcomes.
         SinkError: it cannot be read.
     """
-    if hasattr(source, "positions"):
+    if isinstance(source, StreamSource):
         return None  # the group's positions say what is done
     library = _kafka()
     address = library.parse_address(where)
@@ -135,7 +135,7 @@ async def done_in(where: str, source: Source, spec: str) -> TopicDone | None:
 
 def lag_of(source: Source) -> Callable[[], int | None] | None:
     """Reads the source's lag, where it has one."""
-    if not hasattr(source, "positions"):
+    if not isinstance(source, StreamSource):
         return None
     return lambda: getattr(source, "lag", None)
 

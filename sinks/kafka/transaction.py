@@ -143,8 +143,7 @@ class TransactionalSink:
             if self._loop_task is not None:
                 self._loop_task.cancel()
                 await asyncio.gather(self._loop_task, return_exceptions=True)
-            if self._producer is not None:
-                self._producer = None
+            self._producer = None
 
     async def commit_now(self) -> None:
         """One transaction over all that is finished now.
