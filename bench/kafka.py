@@ -1,139 +1,174 @@
-"""Outcomes into Apache Kafka: the sink alone, and a whole run, against the same run into a file.
+"""A file of pairs judged into Apache Kafka: nothing lost or doubled, memory flat, no brake.
 
-python -m bench.kafka [--pairs 100000] [--workers 512]
+    python -m bench.kafka [--pairs 1000000] [--http-pairs 20000] [--alone 200000]
 
-Starts a broker with scripts/kafka. Judges answer at once and in the process, so the run shows what
-the engine and the sink cost, and nothing of a judge.
+Starts a broker with scripts/kafka. `whole` is the command line itself on a file of `--pairs`
+pairs, whose topic is read back and compared id by id. `http` judges over loopback HTTP, `alone` is
+the sink without a judge; they run one after the other, so that their ratio is of one run.
 """
 
 import argparse
 import asyncio
 import json
-import resource
+import os
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from bench import harness
+from bench import harness, throughput
+from bench.scale import CONFIG, write_pairs
 from bench.sink import outcomes
-from dikast.engine.model import Call, Completion, Judge, Row
-from dikast.engine.ports import Provider, Reply, Sink
-from dikast.engine.run import Engine
-from dikast.sinks import JsonlSink
 from dikast.sinks.kafka import KafkaSink, parse_address
-from dikast.strategies import Pairwise, load_template
-from tests.kafka.brokers import ApacheKafka, create_topics, read_all
+from tests.kafka.brokers import ApacheKafka, create_topics, each_of
 
-ANSWER = Completion(text='{"analysis": "x", "verdict": "A"}', finish_reason="stop")
-
-
-class Instant:
-    """A provider that answers at once."""
-
-    async def complete(self, call: Call) -> Reply:
-        return Reply(completion=ANSWER)
-
-    async def aclose(self) -> None:
-        """Nothing to close."""
+CASES = ("http", "alone")
+WRITERS = 512
+LOOK_EVERY_S = 1.0
+WARM_S = 10
+TARGET_MB = 30.0
 
 
-class Pairs:
-    """A source that makes its pairs, and notes the memory as it goes."""
+class Id(msgspec.Struct):
+    """What the comparison needs of an outcome."""
 
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self.rss_mb: list[float] = []
-
-    async def batches(self) -> AsyncIterator[list[Row]]:
-        every = max(1, self._count // 10)
-        for start in range(0, self._count, 250):
-            if start % every == 0:
-                self.rss_mb.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-            ends = min(start + 250, self._count)
-            yield [Row(item=harness.make_pair(n), line=n + 1) for n in range(start, ends)]
-
-    async def aclose(self) -> None:
-        """Nothing to close."""
+    id: str
+    kind: str
 
 
-async def alone(sink: KafkaSink, count: int, workers: int) -> float:
-    """Seconds in which `workers` writers put `count` outcomes into the topic."""
+async def alone(address: str, count: int) -> float:
+    """Outcomes a second that `WRITERS` writers get confirmed, each waiting for its own."""
+    sink = KafkaSink(parse_address(address), run="bench")
     await sink.start()
-    made = iter(list(outcomes(count)))
+    made = outcomes(count)
 
     async def writer() -> None:
         for outcome in made:
             await sink.write(outcome)
 
     started_s = time.perf_counter()
-    await asyncio.gather(*(writer() for _ in range(workers)))
+    await asyncio.gather(*(writer() for _ in range(WRITERS)))
     await sink.flush()
-    return time.perf_counter() - started_s
-
-
-async def run(sink: Sink, count: int, workers: int) -> tuple[float, list[float]]:
-    """Seconds of a whole run into `sink`, and the memory along it."""
-    provider: Provider = Instant()
-    strategy = Pairwise(
-        Judge(name="j", provider="p", model="m"), load_template("pairwise-en"), seed=0
-    )
-    source = Pairs(count)
-    started_s = time.perf_counter()
-    async with Engine(strategy, {"p": provider}, workers=workers) as engine:
-        report = await engine.run(source, sink)
-    assert report.complete, report
-    return time.perf_counter() - started_s, source.rss_mb
-
-
-async def measure(servers: str, folder: Path, count: int, workers: int) -> dict[str, Any]:
-    address: Callable[[str], str] = lambda topic: f"kafka://{servers}/{topic}"  # noqa: E731
-    file = JsonlSink(folder / "out.jsonl")
-    file_s, _ = await run(file, count, workers)
-    await file.aclose()
-    sink = KafkaSink(parse_address(address("alone")), run="bench")
-    alone_s = await alone(sink, count, workers)
+    spent_s = time.perf_counter() - started_s
     await sink.aclose()
-    into = KafkaSink(parse_address(address("whole")), run="bench")
-    kafka_s, rss_mb = await run(into, count, workers)
-    await into.aclose()
-    found: Awaitable[set[str]] = asyncio.to_thread(_ids, servers)
-    there = await found
+    return count / spent_s
+
+
+def measure(case: str, where: str, count: int) -> dict[str, Any]:
+    """Run one case in this process."""
+    if case == "http":
+        return throughput.measure("engine", where, count)
+    with asyncio.Runner(loop_factory=harness.new_loop) as runner:
+        return {"outcomes_per_s": runner.run(alone(where, count))}
+
+
+def whole(folder: Path, address: str, pairs: int) -> dict[str, Any]:
+    """`dikast judge PAIRS -o kafka://...`, watched from outside."""
+    write_pairs(folder / "in.jsonl", pairs)
+    (folder / "dikast.toml").write_text(CONFIG.format(latency_s=0.0, no_store="true"))
+    command = [
+        *(sys.executable, "-m", "dikast", "judge", str(folder / "in.jsonl"), "-o", address),
+        *("--config", str(folder / "dikast.toml"), "--quiet", "--json"),
+    ]
+    started_s = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        looks = _looks(child)
+        assert child.stdout is not None
+        summary = json.loads(child.stdout.read())
+    wall_s = time.perf_counter() - started_s
+    assert child.returncode == 0, summary
+    assert summary["adds_up"], summary
+    warm = looks[min(WARM_S, len(looks) - 1)]
     return {
-        "pairs": count,
-        "workers": workers,
-        "run into a file, pairs/s": round(count / file_s),
-        "run into Kafka, pairs/s": round(count / kafka_s),
-        "Kafka over file": round(file_s / kafka_s, 3),
-        "sink alone, outcomes/s": round(count / alone_s),
-        "sink alone over the run into a file": round(file_s / alone_s, 2),
-        "ids in the topic": len(there),
-        "resident MB along the run": [round(each, 1) for each in rss_mb],
+        "judged": summary["ledger"]["judged"],
+        "wall_s": round(wall_s, 1),
+        "pairs_per_s": round(pairs / wall_s),
+        "rss_mb_warm": warm,
+        "rss_mb_peak": max(looks),
+        "growth_mb": round(max(looks) - warm, 1),
+        "target_growth_mb": TARGET_MB,
+        "rss_mb_along": [looks[len(looks) * tenth // 10] for tenth in range(1, 10)],
     }
 
 
-def _ids(servers: str) -> set[str]:
-    return {msgspec.json.decode(each.value() or b"")["id"] for each in read_all(servers, "whole")}
+def _looks(child: "subprocess.Popen[str]") -> list[float]:
+    """The child's resident memory in MiB, once a second until it ends."""
+    looks: list[float] = []
+    while child.poll() is None:
+        try:
+            pages = int(Path(f"/proc/{child.pid}/statm").read_text().split()[1])
+        except (OSError, IndexError):
+            break
+        looks.append(round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1))
+        time.sleep(LOOK_EVERY_S)
+    return looks
+
+
+def compared(servers: str, topic: str, pairs: int) -> dict[str, int]:
+    """Records of the topic, held against the ids that were put in."""
+    seen = bytearray(pairs)
+    records = verdicts = foreign = 0
+    decode = msgspec.json.Decoder(Id).decode
+    for message in each_of(servers, topic, deadline_s=600.0):
+        outcome = decode(message.value() or b"")
+        records += 1
+        verdicts += outcome.kind == "verdict"
+        place = int(outcome.id[1:])
+        if not 0 <= place < pairs:
+            foreign += 1
+        else:
+            seen[place] = min(255, seen[place] + 1)
+    return {
+        "records": records,
+        "verdicts": verdicts,
+        "missing": seen.count(0),
+        "doubled": pairs - seen.count(0) - seen.count(1),
+        "foreign": foreign,
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=100_000)
-    parser.add_argument("--workers", type=int, default=512)
+    parser.add_argument("--pairs", type=int, default=1_000_000)
+    parser.add_argument("--http-pairs", type=int, default=20_000)
+    parser.add_argument("--alone", type=int, default=200_000)
+    parser.add_argument("--case", choices=CASES)
+    parser.add_argument("--where")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        broker = ApacheKafka(Path(folder))
+    if args.case:
+        print(json.dumps(measure(args.case, args.where, args.pairs)))
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        broker = ApacheKafka(folder)
         broker.start()
         try:
             create_topics(broker.servers, "alone", "whole")
-            with asyncio.Runner(loop_factory=harness.new_loop) as runner:
-                told = runner.run(measure(broker.servers, Path(folder), args.pairs, args.workers))
+            to = f"kafka://{broker.servers}"
+            with harness.simulated_server(0.0) as url:
+                http = _child("http", url, args.http_pairs)
+            sink = _child("alone", f"{to}/alone", args.alone)
+            run = whole(folder, f"{to}/whole", args.pairs)
+            there = compared(broker.servers, "whole", args.pairs)
         finally:
             broker.stop()
-    print(json.dumps(told, indent=2))
+    results = {
+        "pairs": args.pairs,
+        "whole": run,
+        "in_the_topic": there,
+        "judging_over_http_per_s": round(http["calls_per_s"]),
+        "sink_alone_per_s": round(sink["outcomes_per_s"]),
+        "sink over judging": round(sink["outcomes_per_s"] / http["calls_per_s"], 2),
+    }
+    harness.report("kafka", results)
+
+
+def _child(case: str, where: str, count: int) -> dict[str, Any]:
+    return harness.in_child("bench.kafka", case, "--where", where, "--pairs", count)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -167,8 +168,8 @@ def produce(servers: str, topic: str, records: list[tuple[str, bytes]]) -> None:
     assert producer.flush(60) == 0
 
 
-def read_all(servers: str, topic: str) -> list[Message]:
-    """All committed records of a topic."""
+def each_of(servers: str, topic: str, *, deadline_s: float = 60.0) -> Iterator[Message]:
+    """The committed records of a topic, one by one; none is kept."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
@@ -182,20 +183,23 @@ def read_all(servers: str, topic: str) -> list[Message]:
     try:
         partitions = sorted(consumer.list_topics(topic, timeout=15).topics[topic].partitions)
         consumer.assign([TopicPartition(topic, each, 0) for each in partitions])
-        out: list[Message] = []
         ended: set[int] = set()
-        deadline_s = time.monotonic() + 60
+        until_s = time.monotonic() + deadline_s
         while len(ended) < len(partitions):
-            assert time.monotonic() < deadline_s, f"{topic} was not read to its end"
+            assert time.monotonic() < until_s, f"{topic} was not read to its end"
             for message in consumer.consume(1000, timeout=0.1):
                 error = message.error()
                 if error is None:
-                    out.append(message)
+                    yield message
                 elif error.code() == KafkaError._PARTITION_EOF:
                     ended.add(message.partition() or 0)
-        return out
     finally:
         consumer.close()
+
+
+def read_all(servers: str, topic: str) -> list[Message]:
+    """All committed records of a topic."""
+    return list(each_of(servers, topic))
 
 
 def visit(servers: str, topic: str, group: str, stay_s: float) -> None:
