@@ -88,6 +88,8 @@ class MockCluster:
         self._client = self._lib.rd_kafka_new(0, conf, error, 512)
         assert self._client, error.value.decode()
         self._cluster = self._lib.rd_kafka_mock_cluster_new(self._client, brokers)
+        # A group need not wait three seconds for members that nobody will send.
+        self._lib.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, 0)
         self.servers = str(self._lib.rd_kafka_mock_cluster_bootstraps(self._cluster).decode())
         self.brokers = brokers
 
@@ -137,6 +139,7 @@ def _library() -> Any:
     lib.rd_kafka_mock_cluster_new.argtypes = [pointer, ctypes.c_int]
     lib.rd_kafka_mock_cluster_bootstraps.restype = text
     lib.rd_kafka_mock_cluster_bootstraps.argtypes = [pointer]
+    lib.rd_kafka_mock_group_initial_rebalance_delay_ms.argtypes = [pointer, ctypes.c_int32]
     lib.rd_kafka_mock_cluster_destroy.argtypes = [pointer]
     lib.rd_kafka_destroy.argtypes = [pointer]
     lib.rd_kafka_mock_topic_create.argtypes = [pointer, text, ctypes.c_int, ctypes.c_int]
