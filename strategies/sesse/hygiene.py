@@ -34,6 +34,8 @@ _SIDE = re.compile(
     rf"|\b(?i:{_NOUN})[\s_]+['\"(]?a['\")]?"
     r"(?=\s*(?:$|[/,.;:?!)]|(?:or|and) b\b|(?:is|was|has|does)\b))"
     rf"|\b(?i:first|second|former|latter)[\s_]+(?i:{_NOUN})\b"
+    rf"|\b(?i:{_NOUN}|verdict|winner|choice)\s*(?:[:=]|\b(?:is|was|(?:should|must|would|will)\s+be)\b)\s*['\"(]*[AB]\b"
+    r"(?=['\")]*\s*(?:$|[/,.;:?!]))"
     r"|\[\[(?i:a|b)\]\]"
 )
 _LABEL = re.compile(

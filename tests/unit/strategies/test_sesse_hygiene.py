@@ -35,6 +35,8 @@ def why(condition: str, conclusion: str) -> str:
         ("the first response is longer", "brevity", "names_a_side"),
         ("assistant 2 refuses", "helpfulness", "names_a_side"),
         ("answer a is longer", "brevity", "names_a_side"),
+        ("the request is a calculation", "the correct answer is A", "names_a_side"),
+        ("the verdict should be 'B', as it is shorter", "brevity", "names_a_side"),
         ("the request sets a limit", "being like the chosen answer", "names_the_label"),
         ("the evaluator overlooked a limit", "keeping it", "names_the_label"),
         ("always", "keeping the limit", "tautology"),
@@ -48,6 +50,7 @@ def why(condition: str, conclusion: str) -> str:
         ("the request asks for an answer a child can follow", "plain words", ""),
         ("the answers differ in length", "saying no more than is needed", ""),
         ("the request concerns the old lighthouse", "accuracy of facts", ""),
+        ("the best answer is a story", "an answer that is A-rated by readers", ""),
     ],
 )
 def test_a_draft_passes_or_is_turned_away_by_its_gate(
