@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import glob
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -22,14 +23,18 @@ _UP_S = 60.0
 
 
 def free_port() -> int:
-    """A port that was free a moment ago, the next one too."""
+    """A port that was free a moment ago, the next one too.
+
+    Below those that the system gives to clients: a broker takes seconds to start, and by then one
+    of these would have been given away now and again.
+    """
+    chance = random.SystemRandom()
     while True:
-        with socket.socket() as one, socket.socket() as two:
-            one.bind(("127.0.0.1", 0))
-            port = int(one.getsockname()[1])
-            with contextlib.suppress(OSError):
-                two.bind(("127.0.0.1", port + 1))
-                return port
+        port = chance.randrange(15_000, 30_000)
+        with socket.socket() as one, socket.socket() as two, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            two.bind(("127.0.0.1", port + 1))
+            return port
 
 
 def why_no_apache() -> str | None:
@@ -65,7 +70,8 @@ class ApacheKafka:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
                 return
             time.sleep(0.1)
-        raise RuntimeError(f"Apache Kafka did not start; see {self.folder / 'broker.log'}")
+        told = (self.folder / "broker.log").read_text("utf-8", "replace")[-2000:]
+        raise RuntimeError(f"Apache Kafka did not start:\n{told}")
 
     def stop(self, *, hard: bool = False) -> None:
         """Stop it; with `hard` as a power cut would."""

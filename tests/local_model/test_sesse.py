@@ -1,9 +1,11 @@
-"""SESSE with a real model of half a billion parameters: 50 pairs, every vote accounted for.
+"""SESSE with a real model of half a billion parameters: 50 pairs, from build to evaluate.
 
-Opt-in, minutes long: see docs/local-model.md. So small a model is no good judge; what is tested is
-that a real model's words go through both tiers, and that the report adds up. Prints the numbers.
+Opt-in, a quarter of an hour long: see docs/local-model.md. So small a model is no good judge; what
+is tested is that a real model's words go through every stage, and that the reports add up. Prints
+the numbers.
 """
 
+import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -17,6 +19,7 @@ from dikast.strategies.sesse.library import (
     Library,
     Question,
     Split,
+    load_library,
     qid_of,
     save_library,
 )
@@ -81,19 +84,33 @@ def library() -> Library:
     )
 
 
+def configured(path: Path, server: LocalServer, max_tokens: int, strategy: str = "") -> Path:
+    """A configuration of the small model, with a `sesse` strategy where one is given."""
+    provider = "".join(f"{key} = {json.dumps(value)}\n" for key, value in server.provider().items())
+    tree = f'[strategy]\nkind = "sesse"\njudge = "small"\n{strategy}\n' if strategy else ""
+    path.write_text(
+        f'[providers.local]\n{provider}[judges.small]\nprovider = "local"\n'
+        f"model = {json.dumps(server.model)}\nmax_tokens = {max_tokens}\n"
+        f"{tree}[run]\nworkers = 1\n",
+        "utf-8",
+    )
+    return path
+
+
+def real_pairs(data: Path) -> list[dict[str, Any]]:
+    """The fifty shortest pairs of LLMBar, so that a thread can write about them in minutes."""
+    with gzip.open(data / "pairs" / "llmbar.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows: list[dict[str, Any]] = [json.loads(line) for line in file]
+    return sorted(rows, key=lambda row: len(json.dumps(row)))[:PAIRS]
+
+
 def judged(
     cli: Cli, folder: Path, server: LocalServer, name: str, more: str, rows: list[dict[str, Any]]
 ) -> Path:
     """The outcomes of one way through the tiers."""
     save_library(library(), folder / "lib.json")
-    provider = "".join(f"{key} = {json.dumps(value)}\n" for key, value in server.provider().items())
-    config = folder / f"{name}.toml"
-    config.write_text(
-        f'[providers.local]\n{provider}[judges.small]\nprovider = "local"\n'
-        f"model = {json.dumps(server.model)}\nmax_tokens = 16\n"
-        '[strategy]\nkind = "sesse"\njudge = "small"\nlibrary = "lib.json"\nkeep_text = true\n'
-        f"{more}\n[run]\nworkers = 1\n",
-        "utf-8",
+    config = configured(
+        folder / f"{name}.toml", server, 16, f'library = "lib.json"\nkeep_text = true\n{more}'
     )
     out = folder / f"{name}.jsonl"
     source = write_rows(folder / f"{name}-pairs.jsonl", rows)
@@ -141,4 +158,56 @@ def test_fifty_pairs_are_voted_on_and_accounted_for(
         f"\npicks {dict(picks)}; undecided {undecided}; "
         f"ties {figures['ties']} {figures['tie_reasons']}; right {figures['sesse']['hits']} of "
         f"{figures['sesse']['n']}; cached {report['source']['cached_share']}"
+    )
+
+
+def test_the_whole_pipeline_runs_on_fifty_real_pairs(
+    cli: Cli, tmp_path: Path, local_server: LocalServer, data: Path
+) -> None:
+    """Build, tune, judge, evaluate: libraries of the model's own errors, in its own words."""
+    source = write_rows(tmp_path / "pairs.jsonl", real_pairs(data))
+    asks = configured(tmp_path / "asks.toml", local_server, 400)
+    built = cli(
+        *("sesse", "build", source, "-o", tmp_path / "lib.json", "--config", asks, "--json"),
+        *("--split-dev", 0.6, "--stratify", "--quiet"),
+    )
+    assert built.code == 0, built.err
+    library_of_its_own = load_library(tmp_path / "lib.json")
+    questions = sum(len(each.questions) for each in library_of_its_own.clusters)
+    rejected = rows_of(tmp_path / "lib.json.work" / "rejected.jsonl")
+    admitted = rows_of(tmp_path / "lib.json.work" / "questions.jsonl")
+    assert 0 < questions <= len(admitted)
+    tuned = cli(
+        *("sesse", "tune", tmp_path / "lib.json", source, "-o", tmp_path / "tuned.json"),
+        *("--config", asks, "--json", "--quiet", "--keep-all"),
+    )
+    assert tuned.code == 0, tuned.err
+    assert tuned.summary["parent"] == library_of_its_own.hash
+    run = configured(tmp_path / "run.toml", local_server, 400, 'library = "tuned.json"')
+    out = tmp_path / "out.jsonl"
+    ran = cli("judge", source, "-o", out, "--config", run, "--quiet", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.summary["adds_up"]
+    rows = rows_of(out)
+    assert len({row["id"] for row in rows}) == len(rows) == PAIRS
+    qids = {each.qid for cluster in library_of_its_own.clusters for each in cluster.questions}
+    votes = [vote for row in rows for vote in row.get("votes", [])]
+    assert {vote["question"] for vote in votes} <= qids
+    told = cli(
+        *("sesse", "evaluate", out, "--json", "--library", tmp_path / "tuned.json"),
+        *("--holistic", tmp_path / "tuned.json.work" / "holistic.jsonl"),
+        *("--html", tmp_path / "page.html"),
+    )
+    assert told.code == 0, told.err
+    figures = told.summary["headline"]
+    assert figures["rows"] == PAIRS
+    assert figures["sesse"]["n"] + figures["ties"] + figures["no_verdict"] == PAIRS
+    assert (tmp_path / "page.html").stat().st_size > 0
+    print(
+        f"\nadmitted {len(admitted)} of {len(admitted) + len(rejected)} drafts "
+        f"{dict(Counter(row['why'] for row in rejected))}; {questions} questions in "
+        f"{len(library_of_its_own.clusters)} clusters; depth {tuned.summary['depth']}; "
+        f"{len(votes)} votes {dict(Counter(vote['pick'] for vote in votes))}; "
+        f"ties {figures['ties']} {figures['tie_reasons']}; right {figures['sesse']['hits']} of "
+        f"{figures['sesse']['n']}"
     )
