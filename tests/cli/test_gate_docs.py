@@ -6,7 +6,6 @@
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.tools import DEMO
+from tests.ports import free_port
 
 pytestmark = pytest.mark.realtime
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,13 +78,6 @@ def printed(command: str, folder: Path) -> str:
     )
     status = f"$ echo $?\n{ran.returncode}\n" if ran.returncode else ""
     return ran.stdout + status
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 @pytest.mark.parametrize("name", ["anchors.md", "injection.md"])

@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import glob
 import os
-import random
 import shutil
 import socket
 import subprocess
@@ -18,23 +17,10 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.ports import free_port
+
 ROOT = Path(__file__).resolve().parents[2]
 _UP_S = 60.0
-
-
-def free_port() -> int:
-    """A port that was free a moment ago, the next one too.
-
-    Below those that the system gives to clients: a broker takes seconds to start, and by then one
-    of these would have been given away now and again.
-    """
-    chance = random.SystemRandom()
-    while True:
-        port = chance.randrange(15_000, 30_000)
-        with socket.socket() as one, socket.socket() as two, contextlib.suppress(OSError):
-            one.bind(("127.0.0.1", port))
-            two.bind(("127.0.0.1", port + 1))
-            return port
 
 
 def why_no_apache() -> str | None:
@@ -51,7 +37,7 @@ class ApacheKafka:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = free_port()
+        self.port = free_port(2)  # the next one is the controller's
         self.servers = f"127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
+
 _UP_S = 10.0
 
 
@@ -24,9 +26,7 @@ class RedisServer:
     """`redis-server` on a free port of loopback; keeps nothing on disk."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
