@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import importlib.util
 import json
 import os
 import signal
@@ -19,6 +18,7 @@ from dikast.providers.simulation import SimulatedSettings
 from tests.cli.test_kill import CONFIG, WORKERS, write_pairs
 from tests.cli.test_shards import digest
 from tests.cli.tools import Cli, pair, rows_of, write_rows
+from tests.needs import needs_ray
 
 PAIRS = 300
 
@@ -199,8 +199,7 @@ def test_an_output_of_one_process_is_not_judged_again(cli: Cli, tmp_path: Path) 
 async def test_ray_gives_the_outcomes_of_one_process_also_when_an_actor_is_killed(
     tmp_path: Path,
 ) -> None:
-    if importlib.util.find_spec("ray") is None:
-        pytest.skip("ray is not installed (it is large: scripts/install --ray)")
+    needs_ray()
     async with judged_by(tmp_path, latency_s=0.1) as server:
         parent = await start(tmp_path, "--on", "ray")
         await requests_reach(server, 60)

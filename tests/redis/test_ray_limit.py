@@ -1,7 +1,6 @@
 """Ray workers and plain processes on one key: together they hold its limit and use it."""
 
 import asyncio
-import importlib.util
 import json
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.needs import needs_ray
 from tests.redis import worker
 from tests.redis.servers import RedisServer, most_in_a_second
 
@@ -27,8 +27,7 @@ def work(url: str, seed: int) -> list[float]:
 def test_two_ray_workers_and_three_processes_hold_one_limit(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if importlib.util.find_spec("ray") is None:
-        pytest.skip("ray is not installed (it is large: scripts/install --ray)")
+    needs_ray()
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     ray: Any = import_module("ray")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
