@@ -2,7 +2,7 @@
 
 import sys
 
-from dikast.cli import main
+from dikast.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -62,6 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
     shared.add_argument(
         "--debug", action="store_true", help="show the traceback of an error (or set DIKAST_DEBUG)"
     )
+    parser.set_defaults(when_interrupted="no file is half written; run the same command again")
     _add_judge(commands, shared)
     _add_demo(commands, shared)
     _add_check(commands, shared)
@@ -116,6 +117,7 @@ def _add_choices(command: argparse.ArgumentParser) -> None:
 
 def _add_judge(commands: Any, shared: Any) -> None:
     command = _command(commands, "judge", shared, "judge pairs and write one outcome a line")
+    command.set_defaults(when_interrupted="the same command resumes")
     command.add_argument(
         "pairs", nargs="*", metavar="PAIRS", help="files, folders, patterns, addresses; - is stdin"
     )
@@ -183,6 +185,7 @@ def _add_demo(commands: Any, shared: Any) -> None:
     command = _command(
         commands, "demo", shared, "judge the shipped pairs with simulated judges over real HTTP"
     )
+    command.set_defaults(when_interrupted="the same command begins anew")
     command.add_argument("-o", "--output", default="dikast-demo", metavar="DIR", help="folder")
     command.add_argument("--seed", type=int, default=7, metavar="N", help="seed of the simulation")
     command.add_argument("--json", action="store_true", help="print a summary as JSON on stdout")
@@ -192,6 +195,7 @@ def _add_check(commands: Any, shared: Any) -> None:
     command = _command(
         commands, "check", shared, "check the configuration, the keys and the endpoints"
     )
+    command.set_defaults(when_interrupted="nothing of it is kept; run the same command again")
     _add_choices(command)
     command.add_argument("--offline", action="store_true", help="do not contact the endpoints")
     command.add_argument(
@@ -317,7 +321,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         return _main(list(sys.argv[1:] if argv is None else argv))
-    except KeyboardInterrupt:  # before the run listens for signals, or after it
+    except KeyboardInterrupt:  # without a loop that has the signals, in a program that calls this
         return _INTERRUPTED
 
 
@@ -364,14 +368,16 @@ def _guarded(args: argparse.Namespace, debug: bool) -> int:
     from dikast.arguments import check_arguments
     from dikast.engine.errors import DikastError, ReaderGone
     from dikast.process import raise_open_files
+    from dikast.signals import Interrupted
 
     try:
         raise_open_files()
         check_arguments(args)
         command = import_module(f"dikast.commands.{args.command}")
-        code = _run_loop(command.run(args))
-        sys.stdout.flush()
-        return code
+        return _run_loop(command.run(args))
+    except Interrupted as stop:
+        _complain(f"interrupted by {stop.which.name}; {args.when_interrupted}", kind="stopped")
+        return _INTERRUPTED
     except (BrokenPipeError, ReaderGone):
         _discard_stdout()
         return _BROKEN_PIPE
@@ -401,9 +407,9 @@ def _discard_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _complain(message: str) -> None:
+def _complain(message: str, *, kind: str = "error") -> None:
     with contextlib.suppress(OSError, ValueError):
-        print(f"dikast: error: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        print(f"dikast: {kind}: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
 def _status_of(error: Exception) -> int:
@@ -416,13 +422,22 @@ def _status_of(error: Exception) -> int:
 
 
 def _run_loop(work: Coroutine[Any, Any, int]) -> int:
+    from dikast.signals import until_signal
+
     # The records of a run have no cycles worth looking for: what was imported is frozen, and the
     # collector is asked less often (measured in bench/overhead.py).
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(work)
+        return runner.run(until_signal(_printed(work)))
+
+
+async def _printed(work: Coroutine[Any, Any, int]) -> int:
+    """The status of `work`, once what it has printed is out: after that a signal ends at once."""
+    code = await work
+    sys.stdout.flush()
+    return code
 
 
 def _loop_factory() -> Any:
@@ -431,7 +446,3 @@ def _loop_factory() -> Any:
     except ImportError:  # not on every platform
         return None
     return uvloop.new_event_loop
-
-
-if __name__ == "__main__":
-    sys.exit(main())

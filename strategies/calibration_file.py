@@ -8,14 +8,14 @@ and no judge.
 import math
 from bisect import bisect_right
 from collections.abc import Callable
-from pathlib import Path
 from typing import Literal, get_args
 
 import msgspec
 
-from dikast.engine.errors import ConfigError
+from dikast.engine.errors import InputError
 from dikast.engine.model import Record, Verdict
 from dikast.strategies.files import record_hash
+from dikast.strategies.record_files import RecordFile
 
 FORMAT = "dikast-calibration@1"
 Method = Literal["isotonic", "platt"]
@@ -125,32 +125,14 @@ def load_calibration(name: str) -> Calibration:
         name: path of the file.
 
     Raises:
-        ConfigError: it cannot be read, is none, or its content does not fit its hash.
+        InputError: it cannot be read, is none, or its content does not fit its hash.
     """
-    try:
-        data = Path(name).read_bytes()
-    except OSError as error:
-        raise ConfigError(
-            f"{name}: the calibration cannot be read: {error.strerror}; make one with "
-            "dikast calibrate"
-        ) from error
-    try:
-        found = msgspec.json.decode(data, type=Calibration)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{name}: is not a calibration of dikast ({error})") from error
-    if found.format != FORMAT:
-        raise ConfigError(
-            f"{name}: is of format {found.format!r}, this version reads {FORMAT!r}; make it anew "
-            "with dikast calibrate"
-        )
-    if found.hash != _hash_of(found):
-        raise ConfigError(
-            f"{name}: its content does not fit its hash, so it was changed after it was fitted; "
-            "make it anew with dikast calibrate"
-        )
+    return _FILE.load(name)
+
+
+def _check(found: Calibration, where: str) -> None:
     if found.method == "isotonic" and not found.knots:
-        raise ConfigError(f"{name}: has no knots; make it anew with dikast calibrate")
-    return found
+        raise InputError("has no knots; make it anew with dikast calibrate", file=where)
 
 
 def _hash_of(calibration: Calibration) -> str:
@@ -162,3 +144,13 @@ def _sigmoid(value: float) -> float:
     if value >= 0:
         return 1 / (1 + math.exp(-value))
     return math.exp(value) / (1 + math.exp(value))
+
+
+_FILE = RecordFile(
+    what="calibration",
+    made_by="dikast calibrate",
+    type=Calibration,
+    formats={"format": FORMAT},
+    hash_of=_hash_of,
+    check=_check,
+)

@@ -6,7 +6,6 @@ statistics and no strategy, only names and numbers.
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
@@ -14,10 +13,10 @@ import msgspec
 from dikast.engine.errors import ConfigError
 from dikast.strategies.files import record_hash
 from dikast.strategies.names import nearest
+from dikast.strategies.record_files import RecordFile
 
 KIND: Final = "dikast-weights"
 FORMAT: Final = 1
-_BYTES_MAX: Final = 1 << 20
 
 
 class MeasuredMember(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -95,33 +94,18 @@ def load_weights(path: str) -> MeasuredWeights:
     """Read what `dikast weights` wrote.
 
     Raises:
-        ConfigError: it is not there, no such file, of another format, or changed by hand.
+        InputError: it is not there, no such file, of another format, or changed by hand.
     """
-    where = f"weights {path}"
-    try:
-        with Path(path).open("rb") as file:
-            raw = file.read(_BYTES_MAX + 1)
-    except OSError as error:
-        raise ConfigError(
-            f"{where}: cannot be read ({error.strerror}); `dikast weights` writes such a file"
-        ) from error
-    try:
-        if len(raw) > _BYTES_MAX:
-            raise ConfigError(f"{where}: is larger than any file that `dikast weights` writes")
-        weights = msgspec.json.decode(raw, type=MeasuredWeights)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{where}: is not a file of `dikast weights`: {error}") from error
-    if (weights.kind, weights.format) != (KIND, FORMAT):
-        raise ConfigError(
-            f"{where}: is {weights.kind!r}, format {weights.format}; this version reads "
-            f"{KIND!r}, format {FORMAT}: fit it again with `dikast weights`"
-        )
-    if weights.hash != record_hash(weights, "hash"):
-        raise ConfigError(
-            f"{where}: was changed after it was written, so its numbers are no measurement; fit "
-            "it again, or write a weight into each [[strategy.members]] yourself"
-        )
-    return weights
+    return _FILE.load(path)
+
+
+_FILE = RecordFile(
+    what="file of weights",
+    made_by="dikast weights (or write a weight into each [[strategy.members]] yourself)",
+    type=MeasuredWeights,
+    formats={"kind": KIND, "format": FORMAT},
+    hash_of=lambda weights: record_hash(weights, "hash"),
+)
 
 
 def weighed(

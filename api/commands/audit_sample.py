@@ -4,7 +4,6 @@ The sample names no model and no verdict, so that it can be handed to people as 
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from dikast import status, wiring
 from dikast.analysis.audit_rows import SampleItem
 from dikast.analysis.audit_sample import Drawn, Sample, draw
 from dikast.engine.errors import InputError
+from dikast.engine.files import whole_file
 from dikast.engine.model import Pair
 from dikast.engine.text import scrub
 from dikast.manifest import read_manifest
@@ -107,16 +107,11 @@ def _item(drawn: Drawn, pair: Pair) -> SampleItem:
 
 def _write(output: Path, items: Iterable[SampleItem]) -> None:
     """All or nothing: a sample that was cut short would be taken for a smaller one."""
-    half = output.with_name(output.name + ".part")
     try:
-        with half.open("wb") as file:
+        with whole_file(output) as file:
             for item in items:
                 file.write(_encoded(item) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        half.replace(output)
     except OSError as error:
-        half.unlink(missing_ok=True)
         raise InputError(f"cannot be written: {error.strerror}", file=str(output)) from error
 
 

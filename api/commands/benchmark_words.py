@@ -24,6 +24,7 @@ def add_benchmark(commands: Any, shared: Any, add: ADD_ACTION) -> None:
 
 
 def _add_build(command: argparse.ArgumentParser) -> None:
+    command.set_defaults(when_interrupted="the same command resumes")
     command.add_argument("logs", nargs="+", metavar="LOGS", help="chat logs, JSONL or JSON")
     command.add_argument(
         "-o", "--output", required=True, metavar="DIR", help="folder for every stage's result"

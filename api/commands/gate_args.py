@@ -35,6 +35,7 @@ def add_anchors(
     )
 
     run = actions.add_parser("run", help="judge an anchor set and write what came of it")
+    run.set_defaults(when_interrupted="nothing of it is kept; run the same command again")
     run.add_argument("anchors", metavar="ANCHORS", help="anchor set")
     run.add_argument("-o", "--output", required=True, metavar="RUN", help="JSON to write")
     add_choices(run)

@@ -46,6 +46,7 @@ def add_preferences(commands: Any, shared: Any, add: ADD_ACTION) -> None:
 
 def _add_engine(command: argparse.ArgumentParser) -> None:
     """Who judges, and how a run is carried out: as for `dikast judge`."""
+    command.set_defaults(when_interrupted="the same command resumes")
     command.add_argument("--config", metavar="FILE", help="configuration in TOML")
     command.add_argument(
         "--judge", metavar="PROVIDER:MODEL", help="the judge, or the name of a configured one"

@@ -5,8 +5,6 @@ labels and the pairs, and hands what the analyses say to `dikast.report`. Comput
 """
 
 import argparse
-import contextlib
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +15,7 @@ import msgspec
 from dikast import status
 from dikast.commands.reporting import options_of, read, share
 from dikast.engine.errors import ConfigError, InputError
+from dikast.engine.files import write_whole
 from dikast.extras import needs
 from dikast.manifest import read_manifest, versions
 from dikast.tables import text_of
@@ -259,12 +258,4 @@ def _write(args: argparse.Namespace, text: str) -> None:
     if args.output in (None, "-"):
         sys.stdout.write(text)
         return
-    path = Path(args.output)
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_text(text, "utf-8", newline="\n")
-        draft.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise InputError(f"cannot be written: {error.strerror}", file=args.output) from error
+    write_whole(args.output, text.encode())

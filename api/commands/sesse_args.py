@@ -49,6 +49,7 @@ def add_judge_choices(command: argparse.ArgumentParser) -> None:
 
 def _add_build(parts: Any, command: Command, shared: Any) -> None:
     build = command(parts, "build", shared, "mine labelled pairs for a library of criteria")
+    build.set_defaults(when_interrupted="the same command resumes")
     build.add_argument("pairs", nargs="+", metavar="PAIRS", help="labelled input files")
     build.add_argument("-o", "--output", required=True, metavar="LIB", help="library to write")
     add_judge_choices(build)
@@ -117,6 +118,7 @@ def _add_show(parts: Any, command: Command, shared: Any) -> None:
 
 def _add_check(parts: Any, command: Command, shared: Any) -> None:
     check = command(parts, "check", shared, "see whether a library fits a judge and its pairs")
+    check.set_defaults(when_interrupted="the same command resumes")
     check.add_argument("library", metavar="LIB", help="library to check")
     check.add_argument(
         "pairs", nargs="+", metavar="PAIRS", help="canary rows, labelled or not; the first 100"

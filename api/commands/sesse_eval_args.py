@@ -36,6 +36,7 @@ def _add_tune(parts: Any, command: Command, shared: Any, judge_choices: Choices)
     tune = command(
         parts, "tune", shared, "verify, weigh and mute a library's questions, choose its depth"
     )
+    tune.set_defaults(when_interrupted="the same command resumes")
     tune.add_argument("library", metavar="LIB", help="library to tune")
     tune.add_argument("pairs", nargs="*", metavar="PAIRS", help="labelled rows to tune on")
     tune.add_argument("-o", "--output", required=True, metavar="LIB2", help="library to write")
@@ -104,6 +105,7 @@ def _add_baselines(parts: Any, command: Command, shared: Any, judge_choices: Cho
     baselines = command(
         parts, "baselines", shared, "hold a library against simpler ways to spend the same calls"
     )
+    baselines.set_defaults(when_interrupted="the same command resumes")
     baselines.add_argument("library", metavar="LIB", help="library to hold against them")
     baselines.add_argument("pairs", nargs="+", metavar="PAIRS", help="labelled input files")
     baselines.add_argument(

@@ -7,12 +7,12 @@ and into this file, never into logs, errors or the spec of a run (which holds th
 
 import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from dikast.engine.errors import ConfigError
+from dikast.engine.errors import InputError
+from dikast.strategies.record_files import RecordFile
 
 FORMAT: Literal["dikast-preferences/1"] = "dikast-preferences/1"
 TEXT_CHARS_MAX = 2000
@@ -115,41 +115,39 @@ def parse_profile(text: bytes | str, source: str = "profile") -> Profile:
         source: what to call it in messages, usually the path.
 
     Raises:
-        ConfigError: it is no profile, or an edit broke it; names the field, quotes no text.
+        InputError: it is no profile, or an edit broke it; names the field, quotes no text.
     """
-    try:
-        profile = msgspec.json.decode(text, type=Profile)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{source}: {error}; this is not a sound profile") from error
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ConfigError(f"{source}: is not valid JSON: {error}") from error
-    _check(profile, source)
-    return profile
+    return _FILE.parse(text, source)
 
 
 def _check(profile: Profile, source: str) -> None:
+    def wrong(place: str, why: str) -> InputError:
+        return InputError(why, file=source, field=place)
+
+    if profile.version < 1:
+        raise wrong("version", f"counts fits and edits from 1, and cannot be {profile.version}")
     topics = [entry.topic for entry in profile.entries]
     if len(topics) != len(set(topics)):
-        raise ConfigError(f"{source}: two entries have the same topic; merge them")
+        raise wrong("entries", "two entries have the same topic; merge them")
     for number, entry in enumerate(profile.entries):
-        where = f"{source}: entries[{number}]"
+        where = f"entries[{number}]"
         ids = [each.id for each in entry.preferences]
         if len(ids) != len(set(ids)):
-            raise ConfigError(f"{where}: two preferences have the same id; give each its own")
+            raise wrong(where, "two preferences have the same id; give each its own")
         for at, each in enumerate(entry.preferences):
             place = f"{where}.preferences[{at}]"
             if not 0 < len(each.text.strip()) <= TEXT_CHARS_MAX:
-                raise ConfigError(
-                    f"{place}.text: must have 1 to {TEXT_CHARS_MAX:,} characters; a preference is "
-                    "one sentence"
+                raise wrong(
+                    f"{place}.text",
+                    f"must have 1 to {TEXT_CHARS_MAX:,} characters; a preference is one sentence",
                 )
             if not 0 <= each.weight < float("inf"):
-                raise ConfigError(f"{place}.weight: must be a number, 0 or more")
+                raise wrong(f"{place}.weight", "must be a number, 0 or more")
             if each.pinned and each.deleted:
-                raise ConfigError(f"{place}: is pinned and deleted; choose one of the two")
+                raise wrong(place, "is pinned and deleted; choose one of the two")
         if entry.use == "preferences" and not entry.voting():
-            raise ConfigError(
-                f'{where}: no preference votes; pin one, give one a weight, or set use to "plain"'
+            raise wrong(
+                where, 'no preference votes; pin one, give one a weight, or set use to "plain"'
             )
 
 
@@ -157,15 +155,18 @@ def load_profile(path: str) -> Profile:
     """Read a profile file.
 
     Raises:
-        ConfigError: it cannot be read, or it is no sound profile.
+        InputError: it cannot be read, or it is no sound profile.
     """
-    try:
-        return parse_profile(Path(path).read_bytes(), path)
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: the profile cannot be read: {error.strerror}; make one with "
-            "dikast preferences fit"
-        ) from error
+    return _FILE.load(path)
+
+
+_FILE = RecordFile(
+    what="profile",
+    made_by="dikast preferences fit",
+    type=Profile,
+    formats={"format": FORMAT},
+    check=_check,
+)
 
 
 def encode_profile(profile: Profile) -> bytes:

@@ -9,14 +9,14 @@ import hashlib
 import os
 import unicodedata
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from dikast.engine.errors import InputError
 from dikast.engine.files import write_whole
 from dikast.engine.model import Record
-from dikast.strategies.names import explain
+from dikast.strategies.record_files import RecordFile
 
 SCHEMA_VERSION = 1
 
@@ -183,36 +183,16 @@ def load_library(path: str | os.PathLike[str]) -> Library:
         InputError: it cannot be read, is no library, was made by a newer version, or its content
             is not what its hash says.
     """
-    where = str(path)
-    try:
-        raw: object = msgspec.json.decode(Path(path).read_bytes())
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=where) from error
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InputError(f"is no library: not valid JSON ({error})", file=where) from error
-    if not isinstance(raw, dict) or "clusters" not in raw:
-        raise InputError("is no library: it has no clusters; make one with sesse build", file=where)
-    table = cast("dict[str, Any]", raw)
-    version = table.get("schema_version", SCHEMA_VERSION)
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise InputError(
-            f"was written by a newer dikast (library format {version}, this one reads up to "
-            f"{SCHEMA_VERSION}); upgrade dikast",
-            file=where,
-        )
-    said = table.pop("hash", None)
-    try:
-        library = msgspec.convert(table, Library)
-    except msgspec.ValidationError as error:
-        place, message = explain(error, Library.__struct_fields__)
-        raise InputError(f"is damaged: {message}", file=where, field=place or None) from error
-    if said != library.hash:
-        raise InputError(
-            f"its content does not match its hash ({str(said)[:12]} is written, "
-            f"{library.hash[:12]} is right): it was edited or damaged; build it again",
-            file=where,
-        )
-    return library
+    return _FILE.load(path)
+
+
+_FILE = RecordFile(
+    what="library",
+    made_by="dikast sesse build",
+    type=Library,
+    formats={"schema_version": SCHEMA_VERSION},
+    hash_of=lambda library: library.hash,
+)
 
 
 def _plain(library: Library) -> dict[str, Any]:

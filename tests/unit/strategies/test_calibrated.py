@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dikast.engine.errors import ConfigError, ProviderError
+from dikast.engine.errors import ConfigError, InputError, ProviderError
 from dikast.engine.model import Judge, Outcome, Undecided, Verdict
 from dikast.engine.spec import spec_hash, spec_tree
 from dikast.strategies import (
@@ -163,13 +163,13 @@ def test_a_file_is_read_back_and_a_changed_or_foreign_one_is_refused(tmp_path: P
     for changed, says in (
         (text.replace("0.4", "0.5"), "does not fit its hash"),
         (text.replace("calibration@1", "calibration@9"), "is of format 'dikast-calibration@9'"),
-        ("{}", "is not a calibration of dikast"),
-        ("not json", "is not a calibration of dikast"),
+        ("{}", "is no calibration"),
+        ("not json", "is no calibration"),
     ):
         path.write_text(changed, "utf-8")
-        with pytest.raises(ConfigError, match=says):
+        with pytest.raises(InputError, match=says):
             load_calibration(str(path))
-    with pytest.raises(ConfigError, match="make one with dikast calibrate"):
+    with pytest.raises(InputError, match="make a calibration with dikast calibrate"):
         load_calibration(str(tmp_path / "none.json"))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from dikast.engine.errors import ConfigError
+from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.model import Call, Completion, Judge, Pair, Verdict, flip_winner
 from dikast.engine.ports import Strategy
 from dikast.strategies import (
@@ -81,12 +81,12 @@ def test_a_file_comes_back_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda d: d["members"][0].update(weight=9.0), "was changed after it was written"),
-        (lambda d: d.update(pairs=4000), "was changed after it was written"),
-        (lambda d: d.update(hash="0" * 64), "was changed after it was written"),
-        (lambda d: d.update(format=2), "format 2; this version reads"),
-        (lambda d: d.update(kind="else"), "is 'else'"),
-        (lambda d: d.pop("members"), "is not a file of `dikast weights`"),
+        (lambda d: d["members"][0].update(weight=9.0), "does not fit its hash"),
+        (lambda d: d.update(pairs=4000), "does not fit its hash"),
+        (lambda d: d.update(hash="0" * 64), "does not fit its hash"),
+        (lambda d: d.update(format=2), "is of format 2, and this version of dikast reads 1"),
+        (lambda d: d.update(kind="else"), "is of kind 'else'"),
+        (lambda d: d.pop("members"), "is no file of weights"),
     ],
 )
 def test_a_file_that_is_not_what_was_measured_is_refused(
@@ -97,15 +97,15 @@ def test_a_file_that_is_not_what_was_measured_is_refused(
     change(data)
     path = tmp_path / "w.json"
     path.write_text(json.dumps(data))
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(InputError, match=words):
         load_weights(str(path))
 
 
 def test_no_file_and_no_json_are_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none\.json: cannot be read"):
+    with pytest.raises(InputError, match=r"none\.json: cannot be read"):
         load_weights(str(tmp_path / "none.json"))
     (tmp_path / "bad.json").write_bytes(b"\xff{")
-    with pytest.raises(ConfigError, match="is not a file of `dikast weights`"):
+    with pytest.raises(InputError, match="is no file of weights"):
         load_weights(str(tmp_path / "bad.json"))
 
 

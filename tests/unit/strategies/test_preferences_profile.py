@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from dikast.engine.errors import ConfigError
+from dikast.engine.errors import InputError
 from dikast.strategies.preferences import (
     Entry,
     Preference,
@@ -72,20 +72,22 @@ def test_the_digest_follows_what_votes_and_nothing_else() -> None:
         ((b'"weight": 1.0', b'"weight": 0.0'), "no preference votes"),
         ((b'"text": "Prefers lists."', b'"text": " "'), r"preferences\[1\]\.text"),
         ((b": false", b": true"), "is pinned and deleted"),
+        ((b'"version": 1', b'"version": 0'), r"version'.* cannot be 0"),
+        ((b'"version": 1', b'"version": -1'), r"version'.* cannot be -1"),
         ((b"dikast-preferences/1", b"dikast-preferences/9"), "dikast-preferences/9"),
-        ((b"{", b"[", 1), "not a sound profile|not valid JSON"),
+        ((b"{", b"[", 1), "not valid JSON"),
     ],
 )
 def test_an_edit_that_breaks_a_profile_is_told_in_one_sentence_without_its_texts(
     change: tuple[bytes, bytes], message: str
 ) -> None:
     broken = encode_profile(SOUND).replace(*change)
-    with pytest.raises(ConfigError, match=message) as told:
+    with pytest.raises(InputError, match=message) as told:
         parse_profile(broken, "ann.json")
     assert str(told.value).startswith("ann.json")
     assert "short answers" not in str(told.value)
 
 
 def test_a_profile_that_is_not_there_says_how_to_make_one() -> None:
-    with pytest.raises(ConfigError, match="make one with dikast preferences fit"):
+    with pytest.raises(InputError, match="make a profile with dikast preferences fit"):
         load_profile("nowhere/ann.json")
