@@ -42,6 +42,7 @@ from dikast.sinks import (
     OutputScan,
     ParquetSink,
     is_table_name,
+    journal_of,
 )
 from dikast.toml_check import nearest, read_table
 
@@ -293,6 +294,9 @@ def open_sinks(
     """
     if streams.is_exactly_once(source):
         return streams.open_transactional(output.where, more, source, clock=clock)
+    if resume is None and output.path is not None:
+        # There was no output when it was looked for: one that is there now is another run's.
+        resume = OutputScan(journal_of(output.path))
     optional = [each.startswith(_OPTIONAL) for each in more]
     beside = [_open_sink(each.removeprefix(_OPTIONAL), clock) for each in more]
     # The output is the truth about what is done, so it gets an outcome after all others.

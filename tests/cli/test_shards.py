@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from dikast import wiring
+from dikast.engine.ports import Sink
 from tests.cli.tools import Cli, manifest_of, pair, rows_of, write_rows
 
 JUDGE = ("--judge", "simulated:careful")
@@ -145,6 +147,34 @@ def test_a_changed_input_and_other_settings_are_refused(cli: Cli, tmp_path: Path
     assert untouched.code == 0, "its rows are what they were"
     assert changed.code == 2
     assert "was changed since the plan was made" in changed.err
+
+
+def test_a_worker_that_another_one_overtook_while_it_began_is_refused(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = write_rows(tmp_path / "in.jsonl", [pair(number) for number in range(10)])
+    folder = tmp_path / "plan"
+    cli("shard", pairs, "-o", folder, "--shards", 1, *JUDGE)
+    cli("judge", "--shard", folder, "--index", 0)
+    done, part = folder / "shard-00000.jsonl", folder / "shard-00000.part.jsonl"
+    whole = done.read_bytes()
+    done.unlink()
+    open_sinks = wiring.open_sinks
+
+    def overtaken(*args: Any, **more: Any) -> Sink:
+        """Between looking and locking, the other one has judged four pairs and was drained."""
+        part.write_bytes(b"".join(whole.splitlines(keepends=True)[:4]))
+        return open_sinks(*args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(wiring, "open_sinks", overtaken)
+        refused = cli("judge", "--shard", folder, "--index", 0)
+    again = cli("judge", "--shard", folder, "--index", 0)
+
+    assert refused.code == 3
+    assert "another run has written it, start this one again" in refused.err
+    assert again.code == 0
+    assert [row["id"] for row in rows_of(done)] == [f"p{number}" for number in range(10)]
 
 
 def test_a_shard_by_number_plans_by_itself(cli: Cli, tmp_path: Path) -> None:

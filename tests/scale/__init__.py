@@ -1,0 +1,1 @@
+"""The recipes of docs/scale-out.md, run as they are printed there."""
