@@ -57,7 +57,7 @@ STRATEGY = """
 kind = "sesse"
 judge = "j"
 library = "{library}"
-depth = 3
+depth = 2
 """
 
 
