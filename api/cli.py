@@ -215,7 +215,12 @@ def _add_simulate(commands: Any, shared: Any) -> None:
         "--truth", metavar="PAIRS", help="labelled pairs, whose labels the judge tries to find"
     )
     command.add_argument("--format", metavar="F", help="format of the labelled pairs")
-    command.add_argument("--config", metavar="FILE", help="TOML with a [server] table")
+    command.add_argument(
+        "--config", metavar="FILE", help="TOML with a [server] table, or with the --provider"
+    )
+    command.add_argument(
+        "--provider", metavar="NAME", help="serve this simulated provider of the configuration"
+    )
     command.add_argument(
         "--set",
         action="append",

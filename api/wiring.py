@@ -333,11 +333,8 @@ async def start_server(
     """
     plain = {name: value for name, value in table.items() if name != "kind"}
     settings = read_table({"kind": "simulated", **plain}, SimulatedSettings, "server")
-    if settings.truth is not None or settings.criteria:
-        raise ConfigError(
-            "server: truth and criteria are for simulated providers of a configuration; the server "
-            "takes --truth and has no criteria"
-        )
+    if settings.truth is not None:
+        raise ConfigError("server.truth: the labelled pairs are given as a table of truth here")
     return await start(settings, host, port, truth=truth, api_key=api_key)
 
 

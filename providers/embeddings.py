@@ -158,12 +158,13 @@ class HashEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """A vector for each text. Source: `Embedder.embed`."""
-        return [self._vector(text) for text in texts]
+        return [self.vector(text) for text in texts]
 
     async def aclose(self) -> None:
         """Nothing to close; may be called twice."""
 
-    def _vector(self, text: str) -> list[float]:
+    def vector(self, text: str) -> list[float]:
+        """The vector of one text, of length 1."""
         vector = [0.0] * self._dimensions
         for feature, weight in _features(text):
             digest = hashlib.blake2b(feature.encode("utf-8", "replace"), digest_size=8).digest()

@@ -1,10 +1,11 @@
 """A simulated judge with criteria planted in it: what SESSE should find is known beforehand.
 
-Used by `simulated` where its settings list `criteria`. It answers every prompt of SESSE, told apart
-by the template's name in the call: the holistic comparison, the drafting of questions, the
-summary of a cluster, the equivalence of two clauses, and both tiers of the evaluation. Which
-criteria hold for a pair, and every vote, is a function of the seed and the texts. Pure: no clock,
-no network, no state.
+Used by `simulated` in the process and by `simulate_server` over HTTP where the settings list
+`criteria`. It answers every prompt of SESSE: the holistic comparison, the drafting of questions,
+the summary of a cluster, the equivalence of two clauses, and both tiers of the evaluation. Like a
+model it goes by the words of the prompt and by nothing else, so that it says the same at either
+place. Which criteria hold for a pair, and every vote, is a function of the seed and the texts.
+Pure: no clock, no network, no state.
 """
 
 import re
@@ -13,12 +14,13 @@ from typing import Literal, NamedTuple, cast
 
 import orjson
 
-from dikast.engine.model import Call, Usage
+from dikast.engine.model import Usage
 from dikast.providers.simulation import (
     Answer,
     PlantedCriterion,
     Seen,
     SimulatedSettings,
+    answer,
     better_shown,
     digest_of,
     latency_of,
@@ -29,19 +31,28 @@ from dikast.providers.simulation import (
 )
 from dikast.providers.truth import EXCHANGED, Shown, TruthTable, joint_hash, text_hash
 
-Task = Literal["holistic", "draft", "summarise", "equivalence", "tier1", "tier2", "tier2-batch"]
+Task = Literal[
+    "holistic",
+    "draft",
+    "summarise",
+    "equivalence",
+    "tier1",
+    "tier1-single",
+    "tier2",
+    "tier2-batch",
+]
 
-_TASKS: dict[str, Task] = {
-    "sesse-holistic": "holistic",
-    "sesse-direct": "holistic",
-    "sesse-labels": "holistic",
-    "sesse-draft": "draft",
-    "sesse-summarise": "summarise",
-    "sesse-equivalence": "equivalence",
-    "sesse-tier1": "tier1",
-    "sesse-tier2": "tier2",
-    "sesse-tier2-batch": "tier2-batch",
-}
+# What only this prompt says, outside its fences: there no pair and no library can plant it.
+_SIGNS: tuple[tuple[str, Task], ...] = (
+    ("Decide for one of the two.", "holistic"),
+    ("Write questions that would have led to the right verdict", "draft"),
+    ("You are given conditions that belong to one theme", "summarise"),
+    ("Decide whether they apply to the same cases", "equivalence"),
+    ("Which of them hold for this request and these answers?", "tier1"),
+    ("Does it hold for this request and these answers?", "tier1-single"),
+    ("If the condition holds here, which answer is better at the property?", "tier2"),
+    ("For each of them: if its condition holds here, which answer is better?", "tier2-batch"),
+)
 _NUMBERED = re.compile(r"^\s*(\d+)[.)]\s+(.*)$", re.MULTILINE)
 _WANTED = re.compile(r"(?:up to|at most|no more than)\s+(\d+)", re.IGNORECASE)
 _CIRCUMSTANCES = (
@@ -78,27 +89,50 @@ class _Shown(NamedTuple):
     tail: str
 
 
-def task_of(call: Call) -> Task | None:
-    """Which of SESSE's prompts a call asks, by the name of its template; None for another one."""
-    return _TASKS.get(call.prompt.partition("@")[0])
+def task_of(contents: Sequence[str]) -> Task | None:
+    """Which of SESSE's prompts the messages are, by what they ask for; None for another one."""
+    frame = see(contents).frame
+    return next((task for sign, task in _SIGNS if sign in frame), None)
+
+
+def simulated_answer(
+    settings: SimulatedSettings,
+    truth: TruthTable | None,
+    model: str,
+    contents: Sequence[str],
+    *,
+    draw: int = 0,
+    logprobs: bool = False,
+) -> Answer:
+    """What a simulated judge says to any prompt, with criteria or without. Args: as `answer`."""
+    task = task_of(contents) if settings.criteria else None
+    if task is None:
+        return answer(settings, truth, model, contents, draw=draw, logprobs=logprobs)
+    return planted_answer(settings, truth, model, contents, task, draw=draw)
 
 
 def planted_answer(
-    settings: SimulatedSettings, truth: TruthTable | None, call: Call, task: Task
+    settings: SimulatedSettings,
+    truth: TruthTable | None,
+    model: str,
+    contents: Sequence[str],
+    task: Task,
+    *,
+    draw: int = 0,
 ) -> Answer:
-    """What the judge says.
+    """What the judge says to a prompt of SESSE.
 
     Args:
         settings: its character, with the planted criteria.
         truth: the better answers, where they are known; else a latent quality decides.
-        call: what it is asked.
+        model: its name; another name is another judge of the same character.
+        contents: the texts of the messages.
         task: as `task_of` tells.
+        draw: tells repeated draws of the same prompt apart.
     """
-    contents = [turn.content for turn in call.messages]
-    draw = (call.judge.params.seed or 0) + call.sample
-    digest = digest_of(64, settings.seed, call.judge.model, draw, "\n".join(contents))
+    digest = digest_of(64, settings.seed, model, draw, "\n".join(contents))
     odd, coin, delay = uniforms(digest)[:3]
-    mind = _Mind(settings, truth, call.judge.model)
+    mind = _Mind(settings, truth, model)
     text = mind.says(task, contents, coin)
     finish, refusal = "stop", False
     if odd < settings.refuse_rate:
@@ -136,6 +170,8 @@ class _Mind:
             return self._drafts(shown, text)
         if task == "tier1":
             return self._routes(shown)
+        if task == "tier1-single":
+            return "yes" if self._selects(shown, shown.tail) else "no"
         if task == "tier2":
             return self._vote(shown, shown.tail)
         votes = {number: self._vote(shown, each) for number, each in _NUMBERED.findall(shown.tail)}
@@ -185,8 +221,9 @@ class _Mind:
 
     def _drafts(self, shown: _Shown, text: str) -> str:
         """Questions on what holds for the pair, in its own wording; none where nothing does."""
-        wanted = _WANTED.search(text)
-        limit = int(wanted[1]) if wanted else _DRAFTS
+        # After the material, which may speak of "at most 500 words" itself.
+        wanted: list[str] = _WANTED.findall(shown.tail)
+        limit = int(wanted[-1]) if wanted else _DRAFTS
         holding = [each for each in self._settings.criteria if self._holds(shown, each)]
         # What the judge is most often wrong about is what it is told it was wrong about.
         holding.sort(key=lambda each: -(each.blind or 0.0))
@@ -223,16 +260,17 @@ class _Mind:
 
     def _routes(self, shown: _Shown) -> str:
         """The numbers of the clauses that hold, after the judge's own hits and false alarms."""
-        numbers: list[int] = []
-        for number, clause in _NUMBERED.findall(shown.tail):
-            criterion = criterion_in(self._settings, clause)
-            if criterion is None:
-                continue
-            uniform = self._uniform(shown, "route", criterion.name)
-            holds = self._holds(shown, criterion)
-            if uniform < (criterion.recall if holds else criterion.false_alarm):
-                numbers.append(int(number))
+        clauses = _NUMBERED.findall(shown.tail)
+        numbers = [int(number) for number, clause in clauses if self._selects(shown, clause)]
         return orjson.dumps(numbers).decode()
+
+    def _selects(self, shown: _Shown, clause: str) -> bool:
+        criterion = criterion_in(self._settings, clause)
+        if criterion is None:
+            return False
+        uniform = self._uniform(shown, "route", criterion.name)
+        holds = self._holds(shown, criterion)
+        return uniform < (criterion.recall if holds else criterion.false_alarm)
 
     def _vote(self, shown: _Shown, question: str) -> str:
         criterion = criterion_in(self._settings, question)

@@ -1,8 +1,8 @@
 """The simulated judge behind real HTTP: an OpenAI-compatible server for demo, tests and load.
 
-`POST /v1/chat/completions`, `GET /v1/models`, `GET /stats`. Written on an asyncio protocol, with as
-much of HTTP/1.1 as API clients speak (keep-alive, Content-Length bodies), so that the server is
-not what a load test measures. Every answer says that it is simulated.
+`POST /v1/chat/completions` and `/v1/embeddings`, `GET /v1/models` and `/stats`. Written on an
+asyncio protocol, with as much of HTTP/1.1 as API clients speak (keep-alive, Content-Length bodies),
+so that the server is not what a load test measures. Every answer says that it is simulated.
 """
 
 import asyncio
@@ -13,8 +13,10 @@ import orjson
 
 from dikast.engine.clock import SystemClock
 from dikast.engine.ports import Clock
+from dikast.providers.embeddings import HashEmbedder
+from dikast.providers.planted import simulated_answer
 from dikast.providers.simulated import check_settings
-from dikast.providers.simulation import Answer, SimulatedSettings, answer
+from dikast.providers.simulation import Answer, SimulatedSettings
 from dikast.providers.traffic import Traffic, TrafficStats
 from dikast.providers.truth import TruthTable
 
@@ -115,7 +117,13 @@ class _Ask(msgspec.Struct):
     logprobs: bool | None = None
 
 
+class _Embed(msgspec.Struct):
+    model: str
+    input: list[str] | str
+
+
 _ASKS = msgspec.json.Decoder(_Ask)
+_EMBEDS = msgspec.json.Decoder(_Embed)
 _RECORD = msgspec.json.Encoder()
 
 
@@ -139,6 +147,10 @@ class _Desk:
             if method != b"POST":
                 return _Plan(_failure(405, "use POST", "invalid_request_error"))
             return self._chat(authorization, body)
+        if path in (b"/v1/embeddings", b"/embeddings"):
+            if method != b"POST":
+                return _Plan(_failure(405, "use POST", "invalid_request_error"))
+            return self._embed(authorization, body)
         if path == b"/stats":
             return _Plan(_response(200, _RECORD.encode(self.traffic.stats())))
         if path in (b"/v1/models", b"/models"):
@@ -160,26 +172,48 @@ class _Desk:
     def _welcome(self, authorization: bytes) -> bool:
         return self._authorization is None or authorization == self._authorization
 
-    def _chat(self, authorization: bytes, body: bytes) -> "_Plan":
+    def _refused(self, authorization: bytes, now_s: float) -> "_Plan | None":
+        """The answer to a request without the key or above the limit; None lets it in."""
         if not self._welcome(authorization):
             self.traffic.reject()
             return _Plan(_unauthorized())
-        now_s = self._clock.now()
         wait_s = self.traffic.arrive(now_s)
-        if wait_s is not None:
-            text = f"Rate limit reached. Please try again in {wait_s:.3f}s."
-            headers = b"Retry-After: %d\r\nretry-after-ms: %d\r\n" % (
-                -int(-wait_s // 1),
-                -int(-wait_s * 1000 // 1),
-            )
-            response = _failure(429, text, "rate_limit_exceeded", headers + self._limits(now_s))
+        if wait_s is None:
+            return None
+        text = f"Rate limit reached. Please try again in {wait_s:.3f}s."
+        headers = b"Retry-After: %d\r\nretry-after-ms: %d\r\n" % (
+            -int(-wait_s // 1),
+            -int(-wait_s * 1000 // 1),
+        )
+        response = _failure(429, text, "rate_limit_exceeded", headers + self._limits(now_s))
+        return _Plan(response, counted=True)
+
+    def _embed(self, authorization: bytes, body: bytes) -> "_Plan":
+        """Vectors of words, not of meaning, whatever the model is called."""
+        now_s = self._clock.now()
+        refused = self._refused(authorization, now_s)
+        if refused is not None:
+            return refused
+        try:
+            wanted = _EMBEDS.decode(body)
+        except msgspec.DecodeError as error:
+            response = _failure(400, f"bad request body: {error}", "invalid_request_error")
             return _Plan(response, counted=True)
+        texts = [wanted.input] if isinstance(wanted.input, str) else wanted.input
+        response = _response(200, _vectors_body(wanted.model, texts), self._limits(now_s))
+        return _Plan(response, self._settings.latency_s, counted=True)
+
+    def _chat(self, authorization: bytes, body: bytes) -> "_Plan":
+        now_s = self._clock.now()
+        refused = self._refused(authorization, now_s)
+        if refused is not None:
+            return refused
         try:
             ask = _ASKS.decode(body)
         except msgspec.DecodeError as error:
             response = _failure(400, f"bad request body: {error}", "invalid_request_error")
             return _Plan(response, counted=True)
-        said = answer(
+        said = simulated_answer(
             self._settings,
             self._truth,
             ask.model,
@@ -402,11 +436,13 @@ def _chat_body(model: str, said: Answer) -> bytes:
             for token in said.logprobs
         ]
         choice["logprobs"] = {"content": tokens}
-    usage = {
+    usage: dict[str, object] = {
         "prompt_tokens": said.usage.input,
         "completion_tokens": said.usage.output,
         "total_tokens": said.usage.input + said.usage.output,
     }
+    if said.usage.cached_input:
+        usage["prompt_tokens_details"] = {"cached_tokens": said.usage.cached_input}
     body = {
         "id": "chatcmpl-" + said.digest[:8].hex(),
         "object": "chat.completion",
@@ -416,3 +452,12 @@ def _chat_body(model: str, said: Answer) -> bytes:
         "usage": usage,
     }
     return orjson.dumps(body)
+
+
+def _vectors_body(model: str, texts: list[str]) -> bytes:
+    embedder = HashEmbedder()
+    rows = [
+        {"object": "embedding", "index": at, "embedding": embedder.vector(text)}
+        for at, text in enumerate(texts)
+    ]
+    return orjson.dumps({"object": "list", "model": f"simulated:{model}", "data": rows})

@@ -7,8 +7,8 @@ faults and speaks the `Provider` port. Everything it serves is marked as simulat
 from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.model import Call, Completion
 from dikast.engine.ports import Clock, RateInfo, Reply
-from dikast.providers.planted import criterion_problems, planted_answer, task_of
-from dikast.providers.simulation import Answer, SimulatedSettings, answer
+from dikast.providers.planted import criterion_problems, simulated_answer
+from dikast.providers.simulation import Answer, SimulatedSettings
 from dikast.providers.traffic import Traffic, TrafficStats
 from dikast.providers.truth import TruthTable
 
@@ -141,11 +141,8 @@ class SimulatedProvider:
         return Reply(completion=completion, rate=self._rate_info(traffic))
 
     def _said(self, call: Call) -> Answer:
-        task = task_of(call) if self._settings.criteria else None
-        if task is not None:
-            return planted_answer(self._settings, self._truth, call, task)
         judge = call.judge
-        return answer(
+        return simulated_answer(
             self._settings,
             self._truth,
             judge.model,

@@ -117,7 +117,7 @@ class SimulatedSettings(
     """Labelled pairs, whose labels the judge tries to find; relative to the configuration. Absent:
     a quality that it makes up for each answer."""
     criteria: tuple[PlantedCriterion, ...] = ()
-    """Criteria that it judges by when SESSE asks (in-process only), as `[[...criteria]]`."""
+    """Criteria that it judges by when SESSE asks, as `[[...criteria]]`."""
 
 
 # --- what the judge sees ------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""`dikast sesse evaluate`: every table of a run of SESSE from its log of votes, without a call."""
+"""`dikast sesse evaluate`: every table of a run of SESSE from its log of votes, without a call.
+
+An embedder behind an endpoint is the one thing that is asked, and only for what it has not said.
+"""
 
 import argparse
 from collections.abc import Sequence
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dikast import status
+from dikast import status, wiring
 from dikast.commands.reporting import drawn
 from dikast.commands.sesse_common import rows_of
 from dikast.commands.sesse_page import page
@@ -18,6 +21,7 @@ from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.files import write_whole
 from dikast.engine.model import Outcome, Part, Winner
+from dikast.engine.store import open_store
 from dikast.extras import needs
 from dikast.strategies.sesse.library import Library, load_library
 from dikast.strategies.sesse.pool import pool, prefix
@@ -235,19 +239,11 @@ async def _cosines(args: argparse.Namespace, rows: Sequence[Logged]) -> dict[str
     """How near the two answers of each pair are; long answers by the mean of their pieces."""
     if not args.pairs:
         return {}
-    from dikast.commands.sesse_embedder import build_embedder
-
-    settings = Settings() if args.config is None else load_settings(Path(args.config))
-    embedder = build_embedder(args.embedder, settings, clock=SystemClock())
-    wanted = {row.id for row in rows}
     pairs, _ = await rows_of(args.pairs, args.format, None)
+    wanted = {row.id for row in rows}
     kept = [each for each in pairs if each.id in wanted]
     pieces = [_pieces(text) for each in kept for text in (each.response_a, each.response_b)]
-    flat = [piece for each in pieces for piece in each]
-    try:
-        vectors = await embedder.embed(flat)
-    finally:
-        await embedder.aclose()
+    vectors = await _vectors(args, [piece for each in pieces for piece in each])
     means: list[list[float]] = []
     start = 0
     for each in pieces:
@@ -255,6 +251,28 @@ async def _cosines(args: argparse.Namespace, rows: Sequence[Logged]) -> dict[str
         means.append([sum(values) / len(found) for values in zip(*found, strict=True)])
         start += len(each)
     return {pair.id: _cosine(means[2 * at], means[2 * at + 1]) for at, pair in enumerate(kept)}
+
+
+async def _vectors(args: argparse.Namespace, texts: Sequence[str]) -> list[list[float]]:
+    """A vector for each text; those of an endpoint are paid for once and kept beside the outcomes.
+
+    Raises:
+        ConfigError, RunStopped: as `embedded`.
+    """
+    from dikast.commands.sesse_embedder import build_embedder
+    from dikast.strategies.sesse.embedding import StoredEmbedder, embedded
+
+    settings = Settings() if args.config is None else load_settings(Path(args.config))
+    embedder = build_embedder(args.embedder, settings, clock=SystemClock())
+    # What is worked out on this machine costs nothing, and a report leaves no file behind.
+    paid = ":" in args.embedder
+    store = open_store(wiring.store_path(settings, Path(args.outcomes))) if paid else None
+    try:
+        return await embedded(StoredEmbedder(embedder, store), texts)
+    finally:
+        await embedder.aclose()
+        if store is not None:
+            await store.aclose()
 
 
 def _pieces(text: str) -> list[str]:

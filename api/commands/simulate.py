@@ -1,7 +1,8 @@
 """`dikast simulate`: a simulated OpenAI-compatible judge over HTTP, until Ctrl-C.
 
-For load tests and for trying things out: seeded, with latency, faults and limits. Every answer it
-serves says that it is simulated.
+For load tests and for trying things out: seeded, with latency, faults and limits. A simulated
+judge of a configuration, planted criteria and all, says the same here as it does in the process.
+Every answer it serves says that it is simulated.
 """
 
 import argparse
@@ -11,16 +12,24 @@ import tomllib
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+
 from dikast import wiring
+from dikast.config import load_settings
 from dikast.engine.errors import ConfigError, InputError
+from dikast.providers import SimulatedSettings
 from dikast.signals import first_signal
 
 
 async def run(args: argparse.Namespace) -> int:
     """Serve until a signal; prints the address on stdout and the traffic on stderr."""
-    table: dict[str, Any] = _file_table(args.config) if args.config else {}
+    table = _table_of(args)
     for text in args.set:
         set_field(table, text)
+    # The labels that a configuration names lie where it lies.
+    known = table.pop("truth", None)
+    if args.truth is None and isinstance(known, str):
+        args.truth = str(Path(args.config or "").parent / known)
     truth = await wiring.read_truth(args.truth, args.format) if args.truth else None
     try:
         server = await wiring.start_server(
@@ -50,6 +59,32 @@ async def run(args: argparse.Namespace) -> int:
         file=sys.stderr,
     )
     return 0
+
+
+def _table_of(args: argparse.Namespace) -> dict[str, Any]:
+    """The judge's character: of a provider, of a [server] table, or the default one.
+
+    Raises:
+        InputError, ConfigError: the configuration cannot be used.
+    """
+    if args.provider is None:
+        return _file_table(args.config) if args.config else {}
+    if args.config is None:
+        raise ConfigError("--provider: name the configuration that it is in with --config")
+    providers = load_settings(Path(args.config)).providers
+    made_up = {
+        name: entry.settings
+        for name, entry in providers.items()
+        if isinstance(entry.settings, SimulatedSettings)
+    }
+    if args.provider not in made_up:
+        names = ", ".join(made_up) or "none"
+        raise ConfigError(
+            f"--provider {args.provider}: {args.config} has no such simulated provider; there: "
+            f"{names}"
+        )
+    plain: dict[str, Any] = msgspec.to_builtins(made_up[args.provider])
+    return plain
 
 
 def _file_table(path: str) -> dict[str, Any]:

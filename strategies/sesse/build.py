@@ -16,17 +16,15 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from dikast.engine.errors import (
-    ConfigError,
     InputError,
     ProviderError,
-    RunStopped,
-    StopReason,
 )
 from dikast.engine.model import Judge, Pair, Usage
 from dikast.engine.ports import Embedder
 from dikast.strategies.pairwise import judge_spec
 from dikast.strategies.sesse.bills import Bill, BilledAsk, Built, OnProgress, nobody
 from dikast.strategies.sesse.cluster import Vectors, k_means, silhouette, silhouette_table, unit
+from dikast.strategies.sesse.embedding import embedded
 from dikast.strategies.sesse.formulas import Sizes, clusters_wanted
 from dikast.strategies.sesse.holistic import Holistic, Judged
 from dikast.strategies.sesse.hygiene import GATES, Draft, Gatekeeper
@@ -249,14 +247,7 @@ class LibraryBuilder:
 
     async def _embed(self, texts: Sequence[str]) -> Vectors:
         self._embedded += len(set(texts))
-        try:
-            return unit(await self._embedder.embed(texts))
-        except ProviderError as error:
-            message = f"the embedder {self._embedder.name} failed: {error.message}"
-            if error.kind in ("bad_request", "oversized", "malformed", "too_large"):
-                raise ConfigError(message) from error
-            kinds: dict[str, StopReason] = {"auth": "auth", "quota": "quota", "rate": "quota"}
-            raise RunStopped(kinds.get(error.kind, "dead"), message) from error
+        return unit(await embedded(self._embedder, texts))
 
     def _cluster(self, questions: Sequence[Question], vectors: Vectors) -> list[_Theme]:
         params = self._params

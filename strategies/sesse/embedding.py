@@ -11,6 +11,7 @@ import hashlib
 import sys
 from collections.abc import Callable, Sequence
 
+from dikast.engine.errors import ConfigError, ProviderError, RunStopped, StopReason
 from dikast.engine.model import Completion
 from dikast.engine.ports import CallStore, Embedder
 
@@ -67,12 +68,19 @@ class StoredEmbedder:
 
         async def fetch(batch: list[str]) -> None:
             async with slots:
-                for text, vector in zip(batch, await self._inner.embed(batch), strict=True):
-                    # As it will be read back: a resumed build must see the very same numbers.
-                    packed = _pack(vector)
-                    vectors[text] = _unpack(packed)
-                    if self._store is not None:
-                        await self._store.put(self._key(text), Completion(text=packed))
+                made = await self._inner.embed(batch)
+                packed = {text: _pack(each) for text, each in zip(batch, made, strict=True)}
+                # As it will be read back: a resumed build must see the very same numbers.
+                vectors.update((text, _unpack(each)) for text, each in packed.items())
+                if self._store is not None:
+                    put = self._store.put
+                    # Together, so that they share a commit.
+                    await asyncio.gather(
+                        *(
+                            put(self._key(text), Completion(text=each))
+                            for text, each in packed.items()
+                        )
+                    )
             self.embedded += len(batch)
             if self._on_done is not None:
                 self._on_done(len(vectors), len(wanted))
@@ -99,6 +107,23 @@ class StoredEmbedder:
 
     def __repr__(self) -> str:
         return f"StoredEmbedder({self.name}, {self.embedded} embedded, {self.stored} stored)"
+
+
+async def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
+    """The vectors, or why there are none, as what ends a command.
+
+    Raises:
+        ConfigError: the embedder does not take the texts.
+        RunStopped: it does not answer; the same command resumes from the store.
+    """
+    try:
+        return await embedder.embed(texts)
+    except ProviderError as error:
+        message = f"the embedder {embedder.name} failed: {error.message}"
+        if error.kind in ("bad_request", "oversized", "malformed", "too_large"):
+            raise ConfigError(message) from error
+        kinds: dict[str, StopReason] = {"auth": "auth", "quota": "quota", "rate": "quota"}
+        raise RunStopped(kinds.get(error.kind, "dead"), message) from error
 
 
 def _pack(vector: Sequence[float]) -> str:

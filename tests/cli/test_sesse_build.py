@@ -2,10 +2,9 @@
 
 import json
 import signal
-import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.tools import Cli, child, pair, write_rows
+from tests.cli.tools import Cli, child, pair, stored_rows, write_rows
 
 CONFIG = """
 [providers.planted]
@@ -214,7 +213,7 @@ def test_a_budget_stops_the_build_and_more_money_finishes_it(cli: Cli, world: Pa
     assert poor.code == 3, poor.err
     assert "the same command resumes" in poor.err
     assert not (world / "lib.json").exists()
-    paid = rows_in(world / "dikast-calls.sqlite")
+    paid = stored_rows(world / "dikast-calls.sqlite")
     assert 0 < paid < 90
     rich = cli(*words(world, "--budget-usd", "10", "--json", "--quiet")).summary
     assert rich["bills"][0]["stored"] == paid
@@ -289,7 +288,7 @@ def test_an_interrupted_build_says_so_and_resumes(cli: Cli, world: Path) -> None
     config(world, "latency_s = 0.1")
     store = world / "dikast-calls.sqlite"
     process = child(*words(world, "--workers", 4))
-    while process.poll() is None and rows_in(store) < 10:
+    while process.poll() is None and stored_rows(store) < 10:
         time.sleep(0.002)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
@@ -298,60 +297,11 @@ def test_an_interrupted_build_says_so_and_resumes(cli: Cli, world: Path) -> None
     assert "the same command resumes" in err
     assert "Traceback" not in err
     assert not (world / "lib.json").exists()
-    left = rows_in(store)
+    left = stored_rows(store)
     config(world)
     last = cli(*words(world, "--json", "--quiet")).summary
     assert last["hash"] == whole["hash"]
     assert last["bills"][0]["stored"] == left
-
-
-def rows_in(store: Path) -> int:
-    """Rows that a process has put into a store so far."""
-    if not store.exists():
-        return 0
-    try:
-        with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=1)) as found:
-            return int(found.execute("select count(*) from log").fetchone()[0])
-    except sqlite3.OperationalError:  # it is only being made
-        return 0
-
-
-@pytest.mark.slow
-@pytest.mark.realtime
-def test_a_build_killed_in_every_stage_pays_for_nothing_twice(cli: Cli, world: Path) -> None:
-    labelled(world, 60)
-    whole: dict[str, Any] = cli(
-        *words(world, "--quiet", "--json", "--store", world / "whole.sqlite")
-    ).summary
-    (world / "lib.json").unlink()
-    config(world, "latency_s = 0.02")
-    bills = {bill["stage"]: bill["asked"] - bill["stored"] for bill in whole["bills"]}
-    stats, store = whole["stats"], world / "dikast-calls.sqlite"
-    embedded = stats["questions"]
-    after_draft = bills["holistic"] + bills["draft"]
-    kill_at = (
-        bills["holistic"] // 3,
-        bills["holistic"] + bills["draft"] // 2,
-        after_draft + embedded + bills["summarise"] // 2,
-        after_draft + embedded + bills["summarise"] + stats["candidates"] + 1,
-    )
-    killed = 0
-    for rows in kill_at:
-        process = child(*words(world, "--quiet", "--workers", 3))
-        while process.poll() is None and rows_in(store) < rows:
-            time.sleep(0.002)
-        killed += process.poll() is None
-        process.kill()
-        process.communicate()
-    assert killed >= 3
-    assert not (world / "lib.json").exists()
-    left = rows_in(store)
-    last = cli(*words(world, "--quiet", "--json")).summary
-    assert last["hash"] == whole["hash"]
-    # Every row of the store is a call or a text that was paid for once; nothing is asked again.
-    fresh = sum(bill["asked"] - bill["stored"] for bill in last["bills"])
-    assert fresh <= rows_in(store) - left
-    assert rows_in(store) == rows_in(world / "whole.sqlite")
 
 
 # --- check --------------------------------------------------------------------------------------

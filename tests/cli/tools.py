@@ -3,10 +3,11 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -107,6 +108,17 @@ def answering(status: int, body: Mapping[str, Any]) -> Iterator[str]:
 def rows_of(path: Path) -> list[dict[str, Any]]:
     """The lines of an output."""
     return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+
+
+def stored_rows(store: Path) -> int:
+    """Rows that a process has put into a call store so far; 0 while it is only being made."""
+    if not store.exists():
+        return 0
+    try:
+        with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=1)) as found:
+            return int(found.execute("select count(*) from log").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
 
 
 def manifest_of(path: Path) -> dict[str, Any]:

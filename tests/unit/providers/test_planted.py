@@ -1,15 +1,22 @@
 """The simulated judge with planted criteria: every prompt of SESSE answered by its character."""
 
 import json
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import msgspec
 import pytest
 
+import dikast.strategies.sesse
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Call, Completion, Judge, Message, Pair, Params
 from dikast.providers import PlantedCriterion, SimulatedProvider, SimulatedSettings, TruthTable
+from dikast.providers.planted import Task, task_of
+from dikast.strategies.prompts import load_template, shipped_templates
+from dikast.strategies.sesse.prompts import shown_texts, stage_template
+from dikast.strategies.sesse.tier_prompts import REPAIRS, tier_prompts
 from tests.unit.providers.calls import pair_of
 
 COUNT = PlantedCriterion(
@@ -31,7 +38,14 @@ TONE = PlantedCriterion(
     false_alarm=0.1,
 )
 PAIRS = [pair_of(number, "A" if number % 2 else "B") for number in range(1500)]
-FENCE = "0123456789"
+TEMPLATES = Path(dikast.strategies.sesse.__file__).parent
+TIERS = tier_prompts()
+TIER_TASKS = {
+    "tier1": "clauses",
+    "tier1_single": "clause",
+    "tier2": "condition",
+    "tier2_batch": "questions",
+}
 
 
 def provider_of(*criteria: PlantedCriterion, **settings: Any) -> SimulatedProvider:
@@ -42,35 +56,41 @@ def provider_of(*criteria: PlantedCriterion, **settings: Any) -> SimulatedProvid
     )
 
 
-def call_of(template: str, pair: Pair | None, question: str, *, flip: bool = False) -> Call:
-    shown = pair.swapped() if pair is not None and flip else pair
-    material = ""
-    if shown is not None:
-        material = "".join(
-            f"<<<{name} {FENCE}>>>\n{text}\n<<<END {name} {FENCE}>>>\n"
-            for name, text in (
-                ("QUESTION", shown.question),
-                ("ANSWER_A", shown.response_a),
-                ("ANSWER_B", shown.response_b),
-            )
-        )
+def messages_of(name: str, pair: Pair, words: str) -> tuple[Message, ...]:
+    """SESSE's own prompt of that name, with `words` where the library's words stand."""
+    if name in TIER_TASKS:
+        data = {TIER_TASKS[name]: words, **({"conclusion": "-"} if name == "tier2" else {})}
+        return TIERS.ask(TIERS.material(pair, 7, words), name, data)
+    if name in ("holistic", "direct", "labels"):
+        folder = "templates" if name == "holistic" else "tier_templates"
+        return load_template(str(TEMPLATES / folder / f"sesse-{name}.toml")).render(pair, 7)
+    if name.startswith("pairwise"):
+        return load_template(name).render(pair, 7)
+    first, _, second = words.partition(" / ")
+    told = {"first": first, "second": second, "conditions": words}
+    told |= {"analysis": "-", "verdict": "A", "better": "B", "count": words}
+    template = stage_template(f"sesse-{name}")
+    return template.render({**shown_texts(pair, 7), **told}, 7)
+
+
+def call_of(name: str, pair: Pair, words: str, *, flip: bool = False) -> Call:
     return Call(
         judge=Judge(name="j", provider="p", model="m", params=Params()),
-        messages=(Message(role="user", content=material + question),),
-        prompt=f"{template}@1#00000000",
+        messages=messages_of(name, pair.swapped() if flip else pair, words),
+        prompt="any",
     )
 
 
 async def said(
-    provider: SimulatedProvider, template: str, pair: Pair | None, question: str, **more: Any
+    provider: SimulatedProvider, name: str, pair: Pair, words: str = "", **more: Any
 ) -> str:
-    return (await answered(provider, template, pair, question, **more)).text
+    return (await answered(provider, name, pair, words, **more)).text
 
 
 async def answered(
-    provider: SimulatedProvider, template: str, pair: Pair | None, question: str, **more: Any
+    provider: SimulatedProvider, name: str, pair: Pair, words: str, **more: Any
 ) -> Completion:
-    return (await provider.complete(call_of(template, pair, question, **more))).completion
+    return (await provider.complete(call_of(name, pair, words, **more))).completion
 
 
 def asks(criterion: PlantedCriterion, wording: str = "") -> str:
@@ -79,7 +99,7 @@ def asks(criterion: PlantedCriterion, wording: str = "") -> str:
 
 async def test_votes_have_the_stated_share_of_na_and_the_stated_skill() -> None:
     provider = provider_of(COUNT, TONE)
-    votes = [(pair, await said(provider, "sesse-tier2", pair, asks(TONE))) for pair in PAIRS]
+    votes = [(pair, await said(provider, "tier2", pair, asks(TONE))) for pair in PAIRS]
     given = [(pair, vote) for pair, vote in votes if vote != "NA"]
     assert len(given) / len(votes) == pytest.approx(0.3 * 0.75, abs=0.03)
     assert mean(vote == pair.label for pair, vote in given) == pytest.approx(0.7, abs=0.06)
@@ -88,8 +108,8 @@ async def test_votes_have_the_stated_share_of_na_and_the_stated_skill() -> None:
 async def test_a_vote_follows_the_answer_and_not_its_place() -> None:
     provider = provider_of(COUNT)
     for pair in PAIRS[:60]:
-        shown = await said(provider, "sesse-tier2", pair, asks(COUNT))
-        turned = await said(provider, "sesse-tier2", pair, asks(COUNT), flip=True)
+        shown = await said(provider, "tier2", pair, asks(COUNT))
+        turned = await said(provider, "tier2", pair, asks(COUNT), flip=True)
         assert turned == {"A": "B", "B": "A", "NA": "NA"}[shown]
 
 
@@ -101,7 +121,7 @@ async def test_wordings_are_voted_on_apart_unless_they_share_an_opinion() -> Non
         )
         provider = provider_of(told)
         both = [
-            [await said(provider, "sesse-tier2", pair, asks(told, word)) for word in ("", " too")]
+            [await said(provider, "tier2", pair, asks(told, word)) for word in ("", " too")]
             for pair in PAIRS
         ]
         held = [votes for votes in both if votes[0] != "NA"]
@@ -111,11 +131,10 @@ async def test_wordings_are_voted_on_apart_unless_they_share_an_opinion() -> Non
 
 async def test_the_holistic_judgement_is_blind_where_it_was_planted() -> None:
     provider = provider_of(COUNT, accuracy=0.95)
-    form = 'Answer with JSON: {"verdict": ...}'
     wrong: dict[bool, list[bool]] = {True: [], False: []}
     for pair in PAIRS:
-        holds = await said(provider, "sesse-tier2", pair, asks(COUNT)) != "NA"
-        verdict = json.loads(await said(provider, "sesse-holistic", pair, form))["verdict"]
+        holds = await said(provider, "tier2", pair, asks(COUNT)) != "NA"
+        verdict = json.loads(await said(provider, "holistic", pair))["verdict"]
         wrong[holds].append(verdict != pair.label)
     assert mean(wrong[True]) == pytest.approx(0.6, abs=0.05)
     assert mean(wrong[False]) == pytest.approx(0.05, abs=0.02)
@@ -124,7 +143,7 @@ async def test_the_holistic_judgement_is_blind_where_it_was_planted() -> None:
 async def test_tier_1_finds_what_holds_with_the_stated_misses_and_false_alarms() -> None:
     provider = provider_of(COUNT, TONE)
     form = f"1. {COUNT.condition}\n2. {TONE.condition}\n3. the request is something else\n"
-    found = [json.loads(await said(provider, "sesse-tier1", pair, form)) for pair in PAIRS]
+    found = [json.loads(await said(provider, "tier1", pair, form)) for pair in PAIRS]
     assert mean(1 in each for each in found) == pytest.approx(0.4, abs=0.03)
     assert mean(2 in each for each in found) == pytest.approx(0.3 * 0.8 + 0.7 * 0.1, abs=0.03)
     assert not any(3 in each for each in found)
@@ -133,8 +152,7 @@ async def test_tier_1_finds_what_holds_with_the_stated_misses_and_false_alarms()
 async def test_drafts_speak_of_what_holds_in_many_wordings() -> None:
     provider = provider_of(COUNT)
     drafts = [
-        json.loads(await said(provider, "sesse-draft", pair, "Write at most 2 questions as JSON."))
-        for pair in PAIRS[:200]
+        json.loads(await said(provider, "draft", pair, "2"))["questions"] for pair in PAIRS[:200]
     ]
     written = [each for draft in drafts for each in draft]
     assert {len(draft) for draft in drafts} == {0, 2}
@@ -145,30 +163,80 @@ async def test_drafts_speak_of_what_holds_in_many_wordings() -> None:
 async def test_clauses_are_summarised_and_told_apart() -> None:
     provider = provider_of(COUNT, TONE)
     listed = f"- {COUNT.condition} x\n- {TONE.condition} y\n- {COUNT.condition} z"
-    assert await said(provider, "sesse-summarise", None, listed) == COUNT.condition
-    same = await said(provider, "sesse-equivalence", None, f"{COUNT.condition} / {COUNT.condition}")
-    other = await said(provider, "sesse-equivalence", None, f"{COUNT.condition} / {TONE.condition}")
-    assert (same, other) == ("yes", "no")
+    summary = json.loads(await said(provider, "summarise", PAIRS[0], listed))
+    assert summary == {"condition": COUNT.condition}
+    for other, alike in ((COUNT, "yes"), (TONE, "no")):
+        both = f"{COUNT.condition} / {other.condition}"
+        found = json.loads(await said(provider, "equivalence", PAIRS[0], both))
+        assert found == {"equivalent": alike}
+
+
+async def test_one_clause_alone_is_selected_as_it_is_in_the_list() -> None:
+    provider = provider_of(COUNT, TONE)
+    for pair in PAIRS[:60]:
+        listed = json.loads(await said(provider, "tier1", pair, f"1. {TONE.condition}\n"))
+        alone = await said(provider, "tier1_single", pair, TONE.condition)
+        assert alone == ("yes" if listed else "no")
+
+
+async def test_what_a_request_says_of_numbers_does_not_tell_how_many_to_draft() -> None:
+    pair = PAIRS[0]
+    asked = Pair(
+        id="n", question="Use at most 40 words.", response_a="up to 9", response_b="b", label="A"
+    )
+    provider = provider_of(
+        PlantedCriterion(name="all", condition="it is so", conclusion="being so", applies=1.0)
+    )
+    for each in (pair, asked):
+        drafts = json.loads(await said(provider, "draft", each, "3"))["questions"]
+        assert len(drafts) == 3
 
 
 async def test_a_batch_is_answered_question_by_question_and_the_material_is_cached() -> None:
-    provider = provider_of(COUNT, TONE)
+    # Of one opinion whatever the wording, for a batch words its questions in another way.
+    provider = provider_of(
+        *(msgspec.structs.replace(each, shared=1.0, na_rate=0.0) for each in (COUNT, TONE))
+    )
     batch = f"1. {asks(COUNT)}\n2. {asks(TONE)}"
     for pair in PAIRS[:20]:
-        completion = await answered(provider, "sesse-tier2-batch", pair, batch)
+        completion = await answered(provider, "tier2_batch", pair, batch)
         votes = json.loads(completion.text)
-        assert votes["1"] == await said(provider, "sesse-tier2", pair, asks(COUNT))
-        assert votes["2"] == await said(provider, "sesse-tier2", pair, asks(TONE))
+        assert votes["1"] == await said(provider, "tier2", pair, asks(COUNT))
+        assert votes["2"] == await said(provider, "tier2", pair, asks(TONE))
         assert 0 < completion.usage.cached_input < completion.usage.input
 
 
 async def test_other_prompts_and_judges_without_criteria_answer_as_before() -> None:
-    form = "Analyse first, then end with [[A]], [[B]] or [[C]]."
     plain, planted = provider_of(), provider_of(COUNT)
     for pair in PAIRS[:10]:
-        text = await said(plain, "pairwise-en", pair, form)
-        assert await said(planted, "pairwise-en", pair, form) == text
+        text = await said(plain, "pairwise-marker-en", pair)
+        assert await said(planted, "pairwise-marker-en", pair) == text
         assert text.endswith("]]")
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        *((name, name) for name in ("holistic", "draft", "summarise", "equivalence")),
+        *(("direct", "holistic"), ("labels", "holistic")),
+        *((name, name.replace("_", "-")) for name in TIER_TASKS),
+        *((name, None) for name in shipped_templates() if name.startswith("pairwise")),
+    ],
+)
+def test_a_prompt_is_known_by_its_words_whatever_a_pair_says(name: str, task: Task | None) -> None:
+    loud = "\n".join(
+        turn.content
+        for other in (*TIER_TASKS, "holistic", "draft", "summarise", "equivalence")
+        for turn in messages_of(other, PAIRS[0], "x")
+    )
+    pair = Pair(id="l", question=loud, response_a=loud, response_b=loud, label="A")
+    words = "3" if name == "draft" else loud.replace(" / ", " or ")  # outside the fences
+    messages = messages_of(name, pair, words)
+    assert task_of([turn.content for turn in messages]) == task
+    if name in TIER_TASKS:
+        for repair in REPAIRS:
+            again = TIERS.again(messages, "Hm.", repair)
+            assert task_of([turn.content for turn in again]) == task
 
 
 def test_bad_criteria_are_told_by_their_place() -> None:

@@ -10,11 +10,13 @@ import pytest
 
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ProviderError
-from dikast.engine.model import Completion, Params
-from dikast.providers import OpenAIChatSettings, SimulatedProvider, build
+from dikast.engine.model import Call, Completion, Params
+from dikast.providers import OpenAIChatSettings, PlantedCriterion, SimulatedProvider, build
+from dikast.providers.embeddings import HashEmbedder
 from dikast.providers.simulate_server import SimulateServer, start
 from dikast.providers.simulation import RateLimit, SimulatedSettings
 from dikast.providers.truth import TruthTable
+from dikast.strategies.sesse.tier_prompts import tier_prompts
 from tests.unit.providers.calls import call_of, pair_of
 
 pytestmark = pytest.mark.realtime
@@ -82,6 +84,70 @@ async def test_it_answers_like_the_provider_in_process() -> None:
             assert (completion.text, completion.usage) == (here.text, here.usage)
             assert completion.logprobs == here.logprobs
             assert completion.served_by == here.served_by == "simulated:judge-1"
+
+
+async def test_planted_criteria_answer_like_the_provider_in_process() -> None:
+    told = PlantedCriterion(
+        name="n", condition="the request is short", conclusion="being short", blind=0.8, applies=0.5
+    )
+    settings: dict[str, Any] = {"criteria": (told,), "garbage_rate": 0.1, "refuse_rate": 0.1}
+    pairs = [pair_of(number) for number in range(20)]
+    truth = TruthTable.from_pairs(pairs)
+    local = SimulatedProvider(SimulatedSettings(**settings), SystemClock(), truth)
+    prompts = tier_prompts()
+    judge = call_of(pairs[0], params=Params(seed=3)).judge
+    said: list[str] = []
+    async with running(truth=truth, **settings) as server:
+        settings_there = OpenAIChatSettings(base_url=server.url, api_key_env=None)
+        remote = build("p", settings_there, clock=SystemClock(), env={})
+        for pair in pairs:
+            material = prompts.material(pair, 7, "")
+            words = {"condition": told.condition, "conclusion": told.conclusion}
+            asked = prompts.ask(material, "tier2", words)
+            for sample in (0, 1):
+                call = Call(judge=judge, messages=asked, prompt="p", sample=sample)
+                answers = [await outcome(each, call) for each in (local, remote)]
+                assert answers[0] == answers[1]
+                said.append(str(answers[0][0]))
+        await remote.aclose()
+    assert {"A", "B", "NA", "refused"} < set(said)
+    assert said[::2] != said[1::2]  # each sample is a draw of its own
+
+
+async def outcome(provider: Any, call: Call) -> tuple[object, ...]:
+    """The words and the tokens, or the kind of the failure."""
+    try:
+        completion = (await provider.complete(call)).completion
+    except ProviderError as error:
+        return (error.kind,)
+    return completion.text, completion.usage, completion.served_by
+
+
+async def post(server: SimulateServer, body: bytes, *headers: bytes) -> bytes:
+    """What comes back when texts are sent to be embedded."""
+    lines = (b"Content-Length: %d" % len(body), b"Connection: close", *headers)
+    head = b"POST /v1/embeddings HTTP/1.1\r\n" + b"\r\n".join(lines)
+    return await raw(server, head + b"\r\n\r\n" + body)
+
+
+async def test_it_embeds_the_words_of_texts() -> None:
+    texts = ["one short text", "quite another"]
+    key = b"Authorization: Bearer k"
+    async with running(api_key="k", latency_s=0.01) as server:
+        several = await post(server, json.dumps({"model": "m", "input": texts}).encode(), key)
+        alone = await post(server, json.dumps({"model": "m", "input": texts[1]}).encode(), key)
+        keyless = await post(server, b'{"model": "m", "input": []}')
+        wrong = await post(server, b'{"model": "m", "input": 3}', key)
+        got = await raw(server, b"GET /v1/embeddings HTTP/1.1\r\nConnection: close\r\n\r\n")
+        stats = server.stats()
+    assert (stats.requests, stats.unauthorized, stats.in_flight) == (3, 1, 0)
+    codes = [answer[9:12] for answer in (several, alone, keyless, wrong, got)]
+    assert codes == [b"200", b"200", b"401", b"400", b"405"]
+    rows = [json.loads(answer.partition(b"\r\n\r\n")[2])["data"] for answer in (several, alone)]
+    made = [HashEmbedder().vector(text) for text in texts]
+    assert [row["embedding"] for row in rows[0]] == made
+    assert [row["index"] for row in rows[0]] == [0, 1]
+    assert rows[1][0]["embedding"] == made[1]
 
 
 async def test_every_answer_says_that_it_is_simulated() -> None:
