@@ -179,9 +179,11 @@ def _names(cells: list[str], file: str) -> list[str]:
         raise InputError("is not UTF-8 text", file=file, line=1)
     if not any(names):
         raise InputError("the first line of a CSV file has to name its columns", file=file, line=1)
+    seen: set[str] = set()
     for name in names:
-        if name and names.count(name) > 1:
+        if name and name in seen:
             raise InputError(f"two columns are named {name!r}", file=file, line=1)
+        seen.add(name)
     return names
 
 
@@ -197,6 +199,8 @@ def _explain(error: csv.Error) -> str:
     text = str(error)
     if "unexpected end" in text:
         return "a quote that opens here is never closed, so all that follows stands in one cell"
+    if "new-line character" in text:
+        return "a carriage return alone stands between cells; end lines with a line feed"
     if "field larger" in text:
         return "a cell is longer than what is read; is a quote not closed?"
     return f"is not CSV: {text}"

@@ -299,12 +299,12 @@ class Engine:
             for _ in range(self._workers)
         ]
         failure = await self._wait_for(workers, intake)
-        await intake.aclose()
         stop = self._gateway.stopped or self._draining
-        try:
-            await sink.flush()
-        except SinkError as error:
-            failure = failure or error
+        for settle in (intake.aclose, sink.flush):
+            try:
+                await settle()
+            except SinkError as error:  # a topic as input commits when it closes
+                failure = failure or error
         if isinstance(failure, SinkError):
             reason: StopReason = "pipe" if isinstance(failure, ReaderGone) else "sink"
             stop = RunStopped(reason, str(failure))

@@ -24,18 +24,19 @@ USERNAME_ENV, PASSWORD_ENV, KEY_PASSWORD_ENV = (
     "DIKAST_KAFKA_KEY_PASSWORD",
 )
 _PASS_ON = "x."
-_SECRETS = frozenset(
-    {"sasl.password", "ssl.key.password", "ssl.key.pem", "sasl.oauthbearer.config"}
-)
+_SECRETS = ("password", "passphrase", "secret", "key.pem", "sasl.oauthbearer.config")
 # What the guarantees of this package rest on is not for an address to change.
 _FIXED = frozenset(
     {
         "acks",
+        "allow.auto.create.topics",
         "bootstrap.servers",
         "enable.auto.commit",
         "enable.idempotence",
         "group.id",
         "isolation.level",
+        "metadata.broker.list",
+        "request.required.acks",
         "transactional.id",
     }
 )
@@ -131,8 +132,11 @@ def _take(
     """Enter one option where it belongs."""
     if name.startswith(_PASS_ON):
         setting = name.removeprefix(_PASS_ON)
-        if setting in _SECRETS:
-            raise ConfigError(f"{where}: {name} is a secret; set {PASSWORD_ENV} instead")
+        if any(word in setting for word in _SECRETS):
+            raise ConfigError(
+                f"{where}: {name} is a secret and belongs in no address; what can be set is "
+                f"{PASSWORD_ENV} and {KEY_PASSWORD_ENV}"
+            )
         if setting in _FIXED:
             raise ConfigError(f"{where}: {name} cannot be changed; dikast's guarantees rest on it")
         client[setting] = value

@@ -7,7 +7,6 @@ client.
 """
 
 import base64
-import binascii
 from collections.abc import Iterable
 
 from dikast.engine.model import Record
@@ -147,7 +146,7 @@ def decode_ahead(position: int, metadata: str | None) -> set[int]:
         return set()
     try:
         data = base64.b64decode(metadata.removeprefix(_PREFIX), validate=True)
-    except binascii.Error:
+    except ValueError:  # binascii.Error is one; what is not ASCII is another
         return set()
     bits = int.from_bytes(data, "little")
     return {position + at for at in range(bits.bit_length()) if bits >> at & 1}

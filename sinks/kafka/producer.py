@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from dikast.engine.errors import SinkError
+from dikast.sinks.kafka import clients
 from dikast.sinks.kafka.address import KafkaAddress
 from dikast.sinks.kafka.records import RUN_HEADER, SEQ_HEADER, OutgoingRecord
 
@@ -34,6 +35,13 @@ _FOR_A_WHILE = frozenset(
         KafkaError._TIMED_OUT,
         KafkaError._TRANSPORT,
         KafkaError._WAIT_COORD,
+    }
+)
+_NOT_THERE = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,  # a topic that was there when the client began
     }
 )
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
@@ -65,6 +73,8 @@ class Deliverer:
     def __init__(self, address: KafkaAddress, settings: Mapping[str, Any], run: str) -> None:
         self._address = address
         self._run = run
+        self._heard = clients.Complaints()
+        settings = {**settings, "error_cb": self._heard}
         self._settings = {
             **settings,
             "enable.idempotence": True,
@@ -107,7 +117,9 @@ class Deliverer:
             if self._no_start is not None:
                 raise self._no_start  # all who waited behind the first are told at once
             if self._producer is None:
-                self._producer = await asyncio.to_thread(Producer, self._settings)
+                self._producer = await asyncio.to_thread(
+                    clients.producer, self._address, self._settings
+                )
                 self._serve(self._producer)
             for topic in topics:
                 if topic not in self._from:
@@ -273,7 +285,7 @@ class Deliverer:
         await self._retire(1.0)
         self._generation += 1
         there = await asyncio.to_thread(self._read_back)
-        self._producer = await asyncio.to_thread(Producer, self._settings)
+        self._producer = await asyncio.to_thread(clients.producer, self._address, self._settings)
         self._serve(self._producer)
         for seq in [seq for seq in self._open if seq in there]:
             delivery = self._open.pop(seq)
@@ -309,7 +321,7 @@ class Deliverer:
         with self._reader() as consumer:
             return {
                 partition: self._end(consumer, topic, partition)
-                for partition in partitions_of(consumer, topic, self._address)
+                for partition in partitions_of(consumer, topic, self._address, self._heard)
             }
 
     def _end(self, consumer: Consumer, topic: str, partition: int) -> int:
@@ -354,7 +366,8 @@ class Deliverer:
 
     @contextlib.contextmanager
     def _reader(self) -> Generator[Consumer]:
-        consumer = Consumer(
+        consumer = clients.consumer(
+            self._address,
             {
                 **self._consumer_settings,
                 "group.id": "dikast-read-back",
@@ -362,7 +375,7 @@ class Deliverer:
                 "enable.partition.eof": True,
                 "isolation.level": "read_uncommitted",
                 "auto.offset.reset": "earliest",
-            }
+            },
         )
         try:
             yield consumer
@@ -406,14 +419,16 @@ def explain(where: str, error: KafkaError) -> SinkError:
             f"{where}: records were not confirmed in time ({error.str()}); see to the brokers and "
             "run the same again"
         )
-    if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+    if code in _NOT_THERE:
         return SinkError(f"{where}: there is no such topic; create it first")
     if code in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
         return SinkError(f"{where}: this user may not do that; grant it or use another one")
     return SinkError(f"{where}: {error.str()} ({error.name()})")
 
 
-def partitions_of(client: Consumer | Producer, topic: str, address: KafkaAddress) -> list[int]:
+def partitions_of(
+    client: Consumer, topic: str, address: KafkaAddress, heard: clients.Complaints
+) -> list[int]:
     """The partitions of a topic of these brokers.
 
     Raises:
@@ -423,8 +438,11 @@ def partitions_of(client: Consumer | Producer, topic: str, address: KafkaAddress
     try:
         found = client.list_topics(topic, timeout=address.ask_s).topics[topic]
     except KafkaException as error:
-        reason = _reason(error)
-        raise SinkError(f"{where}: no broker answers ({reason.str()}); is it running?") from error
+        reason = heard.of(client, _reason(error).str())
+        raise SinkError(
+            f"{where}: no broker answers ({reason}); is it running, and does it take this address, "
+            "security=, user and password?"
+        ) from error
     if found.error is not None:
         raise explain(where, found.error)
     return sorted(found.partitions)

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from dikast.engine.errors import InputError, SinkError
 from dikast.engine.ids import IdTable
+from dikast.sinks.kafka import clients
 from dikast.sinks.kafka.address import KafkaAddress
 from dikast.sinks.kafka.producer import explain, partitions_of
 from dikast.sinks.resume import OutcomeLine
@@ -63,19 +64,22 @@ def scan_topic(
         SinkError: it cannot be read.
     """
     settings = address.common(os.environ if env is None else env)
-    consumer = Consumer(
+    heard = clients.Complaints()
+    consumer = clients.consumer(
+        address,
         {
             **settings,
+            "error_cb": heard,
             "group.id": "dikast-scan",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
-        }
+        },
     )
     scan = TopicScan(retry_failed)
     try:
-        partitions = partitions_of(consumer, address.topic, address)
+        partitions = partitions_of(consumer, address.topic, address, heard)
         consumer.assign([TopicPartition(address.topic, each, 0) for each in partitions])
         _read(consumer, address, scan, len(partitions))
     except KafkaException as error:

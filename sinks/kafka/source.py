@@ -21,6 +21,7 @@ from dikast.engine.errors import ConfigError, InputError, SinkError
 from dikast.engine.formats import detect, format_named, map_rows
 from dikast.engine.model import BadRow, Row, Subject
 from dikast.engine.sources import items_of
+from dikast.sinks.kafka import clients
 from dikast.sinks.kafka.address import KafkaAddress
 from dikast.sinks.kafka.positions import Mark, Positions
 from dikast.sinks.kafka.producer import explain, partitions_of, patiently
@@ -86,6 +87,7 @@ class KafkaSource:
         self.commits_itself = True
         """False where a transaction of the sink carries the positions."""
         self._form = form
+        self._heard = clients.Complaints()
         self._settings = self._consumer_settings(os.environ if env is None else env)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="dikast-kafka-source")
         self._consumer: Consumer | None = None
@@ -106,10 +108,16 @@ class KafkaSource:
         settings = self.address.common(env)
         settings.setdefault("session.timeout.ms", 10_000)
         # A member that is heard less often than its session lasts is thrown out again and again.
-        session_ms = int(float(settings["session.timeout.ms"]))
+        try:
+            session_ms = int(float(settings["session.timeout.ms"]))
+        except (ValueError, OverflowError) as error:
+            raise ConfigError(
+                f"{self.address.name}: x.session.timeout.ms must be a number of milliseconds"
+            ) from error
         settings.setdefault("heartbeat.interval.ms", min(3_000, max(1, session_ms // 3)))
         return {
             **settings,
+            "error_cb": self._heard,
             "group.id": self.address.group,
             "auto.offset.reset": self.address.start,
             "enable.auto.commit": False,
@@ -215,7 +223,7 @@ class KafkaSource:
         places = [TopicPartition(self.address.topic, each) for each in partitions]
 
         def ask() -> list[TopicPartition]:
-            client = Consumer(self._settings)
+            client = clients.consumer(self.address, self._settings)
             try:
                 return self._committed(client, places)
             finally:
@@ -238,13 +246,15 @@ class KafkaSource:
         self._closing = True
         if self._pump_task is not None:
             await asyncio.gather(self._pump_task, return_exceptions=True)
-        if self._consumer is not None:
-            await self.before_commit()
-            # Closing gives the partitions up, for which the client is still needed.
-            await self._in_thread(self._consumer.close)
-            self._consumer = None
-        self.left = True
-        self._thread.shutdown(wait=False)
+        try:
+            if self._consumer is not None:
+                await self.before_commit()
+                # Closing gives the partitions up, for which the client is still needed.
+                await self._in_thread(self._consumer.close)
+                self._consumer = None
+        finally:
+            self.left = True
+            self._thread.shutdown(wait=False)
 
     async def _in_thread(self, work: Callable[..., T], *args: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
@@ -254,9 +264,9 @@ class KafkaSource:
         return self._consumer
 
     def _open(self) -> None:
-        consumer = Consumer(self._settings)
+        consumer = clients.consumer(self.address, self._settings)
         try:
-            partitions = partitions_of(consumer, self.address.topic, self.address)
+            partitions = partitions_of(consumer, self.address.topic, self.address, self._heard)
             if self.address.until == "end":
                 for each in partitions:
                     place = TopicPartition(self.address.topic, each)
@@ -397,12 +407,12 @@ class KafkaSource:
 
     def _begin(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         for each in places:
-            if each.offset < 0:
-                low, high = self._ends(consumer, each)
+            low, high = self._ends(consumer, each)
+            if 0 <= each.offset <= high:
+                self.positions.take_over(each.partition, each.offset, each.metadata)
+            else:  # a new group, or a position in a topic that was made anew since
                 start = low if self.address.start == "earliest" else high
                 self.positions.take_over(each.partition, start, None)
-            else:
-                self.positions.take_over(each.partition, each.offset, each.metadata)
 
     def _revoked(self, _: Consumer, places: list[TopicPartition]) -> None:
         """In the client's thread: let open rows finish, commit what is, hand back the rest."""

@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from dikast.engine.errors import HandedBack, SinkError
 from dikast.engine.model import Outcome
 from dikast.engine.ports import Clock
+from dikast.sinks.kafka import clients
 from dikast.sinks.kafka.address import KafkaAddress
 from dikast.sinks.kafka.positions import Mark
 from dikast.sinks.kafka.producer import explain, patiently
@@ -242,7 +243,9 @@ class TransactionalSink:
 
     def _fresh(self) -> Producer:
         """In a thread: a new client. Whatever its predecessor has left open is settled then."""
-        producer = Producer({**self._settings, "transactional.id": self._member})
+        producer = clients.producer(
+            self.address, {**self._settings, "transactional.id": self._member}
+        )
         patiently(self.address, lambda: producer.init_transactions(self.address.ask_s))
         self._producer = producer
         return producer

@@ -155,6 +155,13 @@ def create_topics(servers: str, *topics: str, partitions: int = 4) -> None:
         each.result()
 
 
+def delete_topics(servers: str, *topics: str) -> None:
+    """Take topics away from a real broker."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    for each in admin.delete_topics(list(topics)).values():
+        each.result()
+
+
 def produce(servers: str, topic: str, records: list[tuple[str, bytes]]) -> None:
     """Put records into a topic."""
     producer = Producer({"bootstrap.servers": servers, "queue.buffering.max.messages": 1_000_000})

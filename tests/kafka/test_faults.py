@@ -150,6 +150,15 @@ async def test_brokers_that_never_answer_are_said(mock_cluster: MockCluster) -> 
     await sink.aclose()
 
 
+async def test_brokers_that_speak_otherwise_are_told_from_brokers_that_are_away(
+    mock_cluster: MockCluster,
+) -> None:
+    mock_cluster.create_topic("out", 1)
+    address = parse_address(f"kafka://{mock_cluster.servers}/out?security=ssl&ask_s=3")
+    with pytest.raises(SinkError, match=r"no broker answers \(ssl://.*security="):
+        scan_topic(address)
+
+
 async def test_a_scan_tells_what_is_done(sink: KafkaSink, mock_cluster: MockCluster) -> None:
     address = parse_address(f"kafka://{mock_cluster.servers}/out")
     assert await asyncio.to_thread(scan_topic, address) is None

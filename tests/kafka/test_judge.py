@@ -1,5 +1,7 @@
 """`dikast judge` between files and topics of Apache Kafka itself, as a user runs it."""
 
+import asyncio
+import itertools
 import json
 import subprocess
 import sys
@@ -7,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
-from tests.kafka.brokers import ApacheKafka, create_topics, produce, read_all
+from dikast.engine.errors import SinkError
+from dikast.engine.model import Verdict
+from dikast.sinks.kafka import KafkaSink, parse_address
+from tests.kafka.brokers import ApacheKafka, create_topics, delete_topics, produce, read_all
 
 pytestmark = pytest.mark.realtime
 PAIRS = 300
@@ -104,6 +110,42 @@ def test_a_run_fans_out_and_an_optional_sink_may_break(apache: ApacheKafka, tmp_
     assert not (tmp_path / "two.jsonl").read_text()  # the file is written last
 
 
+async def test_a_topic_that_is_deleted_during_a_run_does_not_come_back_empty(
+    apache: ApacheKafka,
+) -> None:
+    create_topics(apache.servers, "gone")
+    quick = "x.topic.metadata.propagation.max.ms=500&x.topic.metadata.refresh.interval.ms=200"
+    sink = KafkaSink(parse_address(f"kafka://{apache.servers}/gone?{quick}"), run="r1")
+
+    async def write_for_ever() -> None:
+        for number in itertools.count(1):
+            await sink.write(Verdict(id=f"p{number}", winner="A", spec="s1"))
+
+    await sink.write(Verdict(id="p0", winner="A", spec="s1"))
+    delete_topics(apache.servers, "gone")
+    with pytest.raises(SinkError, match="there is no such topic"):
+        await asyncio.wait_for(write_for_ever(), 30)
+    await sink.aclose()
+
+
+def test_a_topic_that_was_made_anew_is_read_from_its_beginning_and_once(
+    apache: ApacheKafka, tmp_path: Path
+) -> None:
+    create_topics(apache.servers, "anew-in", "anew-out", partitions=1)
+    produce(apache.servers, "anew-in", [(f"p{n}", json.dumps(row(n)).encode()) for n in range(9)])
+    foreign = Consumer({"bootstrap.servers": apache.servers, "group.id": "anew"})
+    foreign.commit(offsets=[TopicPartition("anew-in", 0, 999)], asynchronous=False)
+    foreign.close()
+    words = (
+        f"kafka://{apache.servers}/anew-in?group=anew&until=end",
+        "-o",
+        f"kafka://{apache.servers}/anew-out",
+    )
+    assert judge(tmp_path, *words).summary["ledger"]["judged"] == 9
+    assert judge(tmp_path, *words).summary["ledger"]["judged"] == 0
+    assert ids(apache, "anew-out") == expected(9)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -114,6 +156,11 @@ def test_a_run_fans_out_and_an_optional_sink_may_break(apache: ApacheKafka, tmp_
             "the output has to be a topic",
         ),
         (("kafka://h:1/t?group=g&ask_s=0.2", "-o", "o.jsonl"), "no broker answers"),
+        (("kafka://h:1/t?group=g&x.gnu=1", "-o", "o.jsonl"), 'configuration property: "gnu"'),
+        (
+            ("kafka://h:1/t?group=g&x.session.timeout.ms=soon", "-o", "o.jsonl"),
+            "a number of milliseconds",
+        ),
     ],
 )
 def test_what_cannot_work_is_said_in_a_sentence(

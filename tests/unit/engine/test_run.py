@@ -504,3 +504,15 @@ async def test_an_item_for_a_strategy_that_compares_fails_without_a_call() -> No
     assert found.reason == "bad_row"
     assert found.message.startswith("i: holds a single answer, and the strategy one-call@1")
     assert provider.requests == 0
+
+
+async def test_a_source_that_cannot_be_closed_well_still_leaves_an_account() -> None:
+    class Topic(IterableSource):
+        async def aclose(self) -> None:
+            raise SinkError("topic: positions were not committed")
+
+    sink = MemorySink()
+    async with engine_on(ScriptedProvider()) as engine:
+        report = await engine.run(Topic(pairs(3)), sink)
+    assert (report.ledger.judged, len(sink.outcomes)) == (3, 3)
+    assert (report.stopped, report.message) == ("sink", "topic: positions were not committed")

@@ -120,11 +120,20 @@ async def test_a_packed_file_that_breaks_off_says_so_where_it_does(tmp_path: Pat
     assert last.line == rows[-2].line + 1
 
 
+async def test_any_number_of_columns_is_read(tmp_path: Path) -> None:
+    more = range(50_000)
+    text = HEADER.rstrip("\n") + "".join(f",c{n}" for n in more) + "\n"
+    (row,) = await rows_of(csv_of(tmp_path, text + "1,q,x,y,A" + ",z" * len(more) + "\n"))
+    assert isinstance(row.item, Pair)
+    assert len(row.item.meta) == len(more)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("id,question,id\n1,q,2\n", "line 1: two columns are named 'id'"),
         (",,\n1,2,3\n", "line 1: the first line of a CSV file has to name its columns"),
+        ("id,question\r1,q\r", "end lines with a line feed"),
         ("zebra,gnu\n1,2\n", "no known format has these fields: gnu, zebra"),
         ("\ufeff".encode("utf-16-le") + b"i\0d\0", "is UTF-16 text"),
     ],

@@ -42,7 +42,7 @@ def test_what_is_ahead_survives_the_commit_and_fits_into_it(ahead: set[int], bas
 
 
 def test_the_metadata_of_others_says_nothing() -> None:
-    for text in (None, "", "consumer-7", "dikast1:***", "dikast2:AAAA"):
+    for text in (None, "", "consumer-7", "dikast1:***", "dikast1:é", "dikast2:AAAA"):
         assert decode_ahead(3, text) == set()
 
 
