@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.kafka.brokers import free_port
+from tests.ports import free_port
 from tests.scale.recipes import ROOT
 
 _SCRIPT = str(ROOT / "scripts" / "slurm")
@@ -55,7 +55,7 @@ class Slurm:
 
     def start(self) -> None:
         """Return when the node is idle."""
-        self._script("start", str(self.folder), str(free_port()))
+        self._script("start", str(self.folder), str(free_port(2)))
 
     def stop(self) -> None:
         """End jobs and daemons."""
