@@ -91,10 +91,12 @@ async def ended(child: asyncio.subprocess.Process) -> tuple[int, str]:
 async def test_the_pods_of_every_index_lose_nothing_when_they_are_told_to_go_or_killed(
     tmp_path: Path,
 ) -> None:
-    cluster = Cluster(tmp_path)
-    plan, merge = sized(recipe("pod.sh"), tmp_path, SHARDS).splitlines()
+    shared = tmp_path / "volume"
+    shared.mkdir()
+    cluster = Cluster(shared)
+    plan, merge = sized(recipe("pod.sh"), shared, SHARDS).splitlines()
     server = await simulate_server.start(SimulatedSettings(latency_s=0.5))
-    parts = [tmp_path / f"shard-{index:05d}.part.jsonl" for index in range(SHARDS)]
+    parts = [shared / f"shard-{index:05d}.part.jsonl" for index in range(SHARDS)]
 
     async def all_have_outcomes() -> bool:
         return all(each.exists() and each.stat().st_size for each in parts)
@@ -102,10 +104,10 @@ async def test_the_pods_of_every_index_lose_nothing_when_they_are_told_to_go_or_
     def configure(workers: int) -> None:
         config = CONFIG.format(url=server.url, workers=workers)
         config = config.replace('api_key_env = ""', 'api_key_env = ""\nrequests_per_min = 60000')
-        (tmp_path / "dikast.toml").write_text(config)
+        (shared / "dikast.toml").write_text(config)
 
     try:
-        write_pairs(tmp_path / "pairs.jsonl", PAIRS)
+        write_pairs(shared / "pairs.jsonl", PAIRS)
         configure(WORKERS)
         planned = await cluster.run(plan)
         pods = [await cluster.pod(index) for index in range(SHARDS)]
@@ -118,6 +120,9 @@ async def test_the_pods_of_every_index_lose_nothing_when_they_are_told_to_go_or_
         early = await cluster.run(merge)
         judged = [each.read_bytes().count(b"\n") for each in parts]
         configure(128)  # the next ones are soon done
+        moved = shared.rename(tmp_path / "elsewhere")
+        cluster = Cluster(moved)
+        _, merge = sized(recipe("pod.sh"), moved, SHARDS).splitlines()
         pods = [await cluster.pod(index) for index in range(SHARDS)]
         second = [await ended(each) for each in pods]
         merged = await cluster.run(merge)
@@ -133,6 +138,6 @@ async def test_the_pods_of_every_index_lose_nothing_when_they_are_told_to_go_or_
     left = ", ".join(f"{i} ({judged[i]} of {PAIRS // SHARDS} rows)" for i in range(SHARDS))
     assert f"missing: shards {left}" in early[1]
     assert [status for status, _ in (*second, merged)] == [0] * (SHARDS + 1)
-    ids = Counter(row["id"] for row in rows_of(tmp_path / "out.jsonl"))
+    ids = Counter(row["id"] for row in rows_of(moved / "out.jsonl"))
     assert ids == Counter(f"k{number}" for number in range(PAIRS))
     assert 0 <= extra <= 2 * WORKERS, "only what the killed pod had in flight"
