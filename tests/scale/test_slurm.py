@@ -23,8 +23,9 @@ from tests.scale.slurm import Slurm, until
 
 pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
-PAIRS = 360
+PAIRS = 300
 PER_S = 100
+FAST = "requests_per_min = 60000"  # a limit that is stated need not be found out
 
 
 def prepare(
@@ -89,7 +90,7 @@ async def test_the_recipe_judges_every_pair_and_its_tasks_hold_one_limit(
     slurm: Slurm, tmp_path: Path
 ) -> None:
     shards = 5  # the node runs four tasks at a time
-    gate = RateLimit(requests_per_min=PER_S * 60, burst=PER_S // 4, retry_after_s=1.0)
+    gate = RateLimit(requests_per_min=PER_S * 60, burst=PER_S // 2, retry_after_s=1.0)
     with redis_server(tmp_path) as redis:
         async with (
             serving(SimulatedSettings(latency_s=1.0, rate_limit=gate)) as server,
@@ -120,9 +121,9 @@ async def test_the_recipe_judges_every_pair_and_its_tasks_hold_one_limit(
     assert begun[1] < ended[0], "tasks ran side by side"
     most = most_in_a_second(times_s)
     print(f"{most} in the fullest second of {PER_S}, {stats.refused} refused")
-    # What comes late on a busy machine comes together with what is on time.
-    assert 0.9 * PER_S <= most <= 1.15 * PER_S
-    assert stats.refused == 0
+    # What a busy machine sends late arrives together with what is on time.
+    assert 0.9 * PER_S <= most <= 1.3 * PER_S
+    assert stats.refused == 0, "tasks that knew nothing of each other would be told to wait"
 
 
 async def test_killed_requeued_and_drained_tasks_lose_nothing_and_double_nothing(
@@ -130,7 +131,7 @@ async def test_killed_requeued_and_drained_tasks_lose_nothing_and_double_nothing
 ) -> None:
     workers = 4
     async with serving(SimulatedSettings(latency_s=0.5)) as server:
-        prepare(tmp_path, server.url, shards=4, workers=workers)
+        prepare(tmp_path, server.url, shards=4, workers=workers, limit=FAST)
         array, merging = await submit(slurm, tmp_path)
         parts = [tmp_path / "parts" / f"shard-{index:05d}.part.jsonl" for index in range(4)]
 
@@ -138,7 +139,9 @@ async def test_killed_requeued_and_drained_tasks_lose_nothing_and_double_nothing
             return all(each.exists() and each.stat().st_size for each in parts)
 
         await until(all_have_outcomes, "four tasks have outcomes")
-        configure(tmp_path, server.url, workers=128)  # whoever begins from here on is soon done
+        configure(
+            tmp_path, server.url, workers=128, limit=FAST
+        )  # whoever begins from here on is soon done
         tasks = await slurm.array(array)
         os.kill(await slurm.process_of(tasks[0].id), signal.SIGKILL)
         await slurm.run("scontrol", "requeue", f"{array}_1", cwd=tmp_path)
@@ -148,7 +151,7 @@ async def test_killed_requeued_and_drained_tasks_lose_nothing_and_double_nothing
         tasks = await slurm.array(array)
         told = (tmp_path / f"slurm-{merging}.out").read_text()
         (missing,) = re.findall(r"missing: shards (.*)", told)
-        left = ",".join(re.findall(r"(\d+) \(\d+ of 90 rows\)", missing))
+        left = ",".join(re.findall(r"(\d+) \(\d+ of 75 rows\)", missing))
 
         again = await slurm.run("sbatch", "--parsable", f"--array={left}", "judge.sh", cwd=tmp_path)
         merge = ("sbatch", "--parsable", f"--dependency=afterany:{int(again)}", "merge.sh")
