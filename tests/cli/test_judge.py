@@ -1,5 +1,6 @@
 """`dikast judge` as a user meets it: outcomes, resume, refusals, exit statuses."""
 
+import fcntl
 import json
 import subprocess
 from pathlib import Path
@@ -109,6 +110,26 @@ def test_fresh_keeps_the_old_output(cli: Cli, tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl.old").read_bytes() == before
     assert len(rows_of(tmp_path / "out.jsonl.old2")) == 6
     assert len(rows_of(out)) == 7
+
+
+def test_fresh_does_not_move_an_output_that_another_run_is_writing(
+    cli: Cli, tmp_path: Path
+) -> None:
+    rows = write_rows(tmp_path / "pairs.jsonl", [pair(n) for n in range(3)])
+    out = tmp_path / "out.jsonl"
+    words = ("judge", rows, "-o", out, "--judge", "simulated:careful", "--fresh")
+    assert cli(*words).code == 0
+    before = out.read_bytes()
+
+    with out.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        refused = cli(*words)
+
+    assert (refused.code, "another process is writing this output" in refused.err) == (3, True)
+    assert out.read_bytes() == before
+    assert not (tmp_path / "out.jsonl.old").exists()
+    assert cli(*words).code == 0
+    assert (tmp_path / "out.jsonl.old").read_bytes() == before
 
 
 def test_failed_pairs_exit_with_1_and_are_tried_again(cli: Cli, tmp_path: Path) -> None:
