@@ -6,7 +6,14 @@ from collections import Counter
 
 import pytest
 
-from dikast.engine.errors import ErrorKind, ProviderError, RunStopped, SinkError, StoreError
+from dikast.engine.errors import (
+    ConfigError,
+    ErrorKind,
+    ProviderError,
+    RunStopped,
+    SinkError,
+    StoreError,
+)
 from dikast.engine.events import CallRetried, Event, PairDone
 from dikast.engine.ledger import Ledger
 from dikast.engine.model import (
@@ -504,3 +511,18 @@ async def test_an_item_for_a_strategy_that_compares_fails_without_a_call() -> No
     assert found.reason == "bad_row"
     assert found.message.startswith("i: holds a single answer, and the strategy one-call@1")
     assert provider.requests == 0
+
+
+async def test_a_closed_engine_judges_nothing_and_says_so() -> None:
+    provider = ScriptedProvider()
+    async with engine_on(provider) as engine:
+        assert isinstance(await engine.judge_one(next(iter(pairs(1)))), Verdict)
+    asked = provider.requests
+
+    with pytest.raises(ConfigError, match="engine is closed"):
+        await engine.judge_one(next(iter(pairs(1))))
+    with pytest.raises(ConfigError, match="engine is closed"):
+        await anext(engine.judge(pairs(1)))
+    with pytest.raises(ConfigError, match="engine is closed"):
+        await engine.run(IterableSource(pairs(1)), MemorySink())
+    assert provider.requests == asked
