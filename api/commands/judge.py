@@ -284,6 +284,8 @@ def _tell(
             print(f"  first {failed.reason}: {failed.id}: {_one_line(failed)}", file=sys.stderr)
     if report.stopped is not None and code not in (status.OK, status.FAILURES):
         hint = "" if report.stopped == "auth" else "; the same command resumes"
+        if report.stopped == "budget":
+            hint += ", with the whole budget again"
         _say_stop((report.message or report.stopped) + hint)
     if args.json:
         found = summary(report, output, code, simulated=simulated)
