@@ -173,6 +173,16 @@ def test_bad_rows_and_duplicates_fail_alone(cli: Cli, tmp_path: Path) -> None:
     assert ran.summary["adds_up"]
 
 
+def test_a_bad_row_is_told_with_its_place_once(cli: Cli, tmp_path: Path) -> None:
+    rows = tmp_path / "pairs.jsonl"
+    rows.write_text(json.dumps(pair(1)) + "\nnot json\n")
+
+    ran = cli("judge", rows, "-o", tmp_path / "out.jsonl", "--judge", "simulated:careful")
+
+    assert ran.code == 1
+    assert ran.err.count(f"{rows}:2") == 1
+
+
 def test_standard_input_and_output_work_as_files(tmp_path: Path) -> None:
     process = child(
         "judge", "-", "-o", "-", "--judge", "simulated:careful", "--quiet", stdin=subprocess.PIPE
