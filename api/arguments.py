@@ -14,6 +14,7 @@ from dikast.engine.errors import InputError
 
 _SEED_MAX = 2**63 - 1  # what JSON readers and the generators of random numbers all take
 _WRITTEN = {"output": "-o", "record": "--record", "html": "--html", "sink": "--sink"}
+_NOT_WRITTEN_BY_RUNS = (".csv", ".tsv", ".tab", ".arrow", ".feather", ".zst")
 _READ = (
     "pairs", "outcomes", "battles", "library", "anchors", "baseline", "labels", "config",
     "template", "votes", "holistic", "self_fix", "reference", "transfer", "thresholds",
@@ -21,7 +22,8 @@ _READ = (
 
 
 def check_arguments(args: argparse.Namespace) -> None:
-    """Refuse outputs that are also read, that are named twice or have no name, and unusable seeds.
+    """Refuse outputs that are also read, are named twice, have no name or promise what is not
+    written there, and unusable seeds.
 
     Args:
         args: the parsed command line.
@@ -49,6 +51,13 @@ def check_arguments(args: argparse.Namespace) -> None:
             if any(_same(path, other) for other in written):
                 raise InputError(f"{option} {path}: is written twice; name another file")
             written.append(path)
+    if args.command in ("judge", "merge"):
+        for path in written:
+            if path.lower().endswith(_NOT_WRITTEN_BY_RUNS):
+                raise InputError(
+                    f"{path}: a run writes JSON lines or Parquet; name OUT.jsonl, and make "
+                    f"the table of it with dikast convert OUT.jsonl -o {path}"
+                )
     if args.command == "anchors" and written:
         _check_folder(written[0])
 

@@ -7,6 +7,7 @@ that `dikast --help` answers at once. What a command does is in `dikast.commands
 import argparse
 import asyncio
 import contextlib
+import difflib
 import errno
 import gc
 import io
@@ -30,10 +31,11 @@ _STDOUT_LOST = (errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 _EPILOG = """\
 exit status:
-  0    every pair was judged (a pair whose judges gave no readable verdict counts as judged)
+  0    all is well; of a run: every pair was judged (one without a readable verdict is, too)
   1    finished, and some pairs failed; the next run on the same output tries them again
   2    the input, the configuration or the key is wrong
-  3    stopped by budget, quota, a dead endpoint or a full disk; the same command resumes
+  3    stopped by budget, quota, a dead endpoint, a full disk or an output that another run
+       is writing; the same command resumes
   4    a gate failed: the anchors have moved, planted instructions turn the judge, or people
        agree with it less than asked for
   130  interrupted; the same command resumes
@@ -43,6 +45,22 @@ exit status:
 
 class _Parser(argparse.ArgumentParser):
     """Complains in one sentence, like everything else here."""
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]  # it has overloads
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
+        """As in argparse, but a command names its own unknown words, not its parent."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._nearest(unknown)}")
+        return found, unknown
+
+    def _nearest(self, unknown: list[str]) -> str:
+        for word in unknown:
+            option = word.partition("=")[0]
+            if near := difflib.get_close_matches(option, self._option_string_actions, 1):
+                return f"; did you mean {near[0]}?"
+        return ""
 
     def error(self, message: str) -> NoReturn:
         self.exit(_BAD_INPUT, f"dikast: error: {message}; see {self.prog} --help\n")
@@ -102,15 +120,21 @@ def _add_choices(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PROVIDER:MODEL",
-        help="a judge without a configuration, or the name of a configured one",
+        help="openai:MODEL, http://HOST/v1:MODEL, simulated:careful, or the name of a configured "
+        "judge; repeated for a committee or a cascade",
     )
     command.add_argument(
-        "--strategy", metavar="NAME", help="single, swap, score, committee or cascade"
+        "--strategy",
+        metavar="NAME",
+        help="single, swap (default), score, committee or cascade; others in a file",
     )
     command.add_argument("--template", metavar="NAME_OR_FILE", help="prompt to ask with")
     command.add_argument("--seed", type=int, metavar="N", help="decides orders; default 0")
     command.add_argument(
-        "--budget-usd", type=float, metavar="X", help="never spend more than this many US dollars"
+        "--budget-usd",
+        type=float,
+        metavar="X",
+        help="never spend more than this many US dollars in this run; a resumed run counts anew",
     )
     command.add_argument("--workers", type=int, metavar="N", help="pairs judged at the same time")
 

@@ -63,6 +63,11 @@ def _add_sample(command: argparse.ArgumentParser) -> None:
         help="the pairs that were judged; by default those that the manifest names",
     )
     command.add_argument("--format", metavar="F", help="format of the pairs")
+    command.add_argument(
+        "--columns",
+        metavar="FIELD=COLUMN,...",
+        help="which column of the pairs stands for which field",
+    )
     command.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draw")
     command.add_argument("--json", action="store_true", help="print the design as JSON")
 

@@ -85,6 +85,11 @@ def _add_material(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--format", metavar="F", help="format of the pairs")
     command.add_argument(
+        "--columns",
+        metavar="FIELD=COLUMN,...",
+        help="which column of the pairs stands for which field",
+    )
+    command.add_argument(
         "--family",
         action="append",
         default=[],

@@ -140,7 +140,8 @@ class RunSettings(Section, frozen=True):
     seed: int = 0
     """Decides the order of the answers where one order is asked, and the fences in the prompts."""
     budget_usd: float | None = None
-    """US dollars that the run never exceeds, calls in flight included; absent: no cap."""
+    """US dollars that one run never exceeds, calls in flight included; absent: no cap. A resumed
+    run counts anew."""
     limit: int | None = None
     """The most input rows that are read; absent: all."""
     drain_s: float = 30.0

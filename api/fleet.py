@@ -134,12 +134,11 @@ async def _plan(args: argparse.Namespace, folder: Path, workers: int) -> Plan:
     shard_job.say(args, "reading the input to cut it into shards")
     there = folder / shards.PLAN_NAME
     wanted = shards.read_plan(there).wanted if there.exists() else None
-    choices = shard_job.choices_of(args)
-    settings = settling.settle(choices)
+    choices, settings = shard_job.planned(args)
     plan = await shards.make_plan(
         folder,
         args.pairs,
-        form=args.format,
+        form=args.format or settings.input.format,
         choices=choices,
         settings=settings,
         shards=wanted or workers,

@@ -17,7 +17,7 @@ from dikast.engine.places import shown
 from dikast.engine.ports import Clock
 from dikast.engine.run import RunReport
 from dikast.manifest import Manifest, RunEntry, Status
-from dikast.sinks import OutputScan, journal_of, scan_output
+from dikast.sinks import OutputScan, journal_of, refuse_if_written, scan_output
 
 _DIFFERENCES_SHOWN = 3
 STREAM_NAME = "topic"
@@ -49,12 +49,17 @@ class Output:
         """Rename an existing output (and its manifest) so that a new one can start; its new name.
 
         Source of `--fresh`: what was paid for is kept.
+
+        Raises:
+            SinkError: another process is writing it; its rows would end in the renamed file.
         """
         if self.path is None or self._rows is None:
             return None
         there = [each for each in dict.fromkeys((self._rows, self.path)) if each.exists()]
         if not there:
             return None
+        for each in there:
+            refuse_if_written(each)
         number = 1
         while True:
             suffix = ".old" if number == 1 else f".old{number}"

@@ -84,18 +84,36 @@ async def plan_for(args: argparse.Namespace, folder: Path, *, count: int) -> Pla
     Raises:
         SpecMismatchError: the folder holds a plan of something else.
     """
-    choices = choices_of(args)
+    choices, settings = planned(args)
     plan = await shards.make_plan(
         folder,
         args.pairs,
-        form=args.format,
+        form=args.format or settings.input.format,
         choices=choices,
-        settings=settling.settle(choices),
+        settings=settings,
         shards=count,
         limit=args.limit,
     )
     shards.write_plan(folder, plan)
     return plan
+
+
+def planned(args: argparse.Namespace) -> tuple[Choices, Settings]:
+    """Who judges, as a plan keeps it and as it is settled.
+
+    Raises:
+        ConfigError: columns or a split are named, which no plan keeps: the workers would read
+            other rows than those meant.
+    """
+    choices = choices_of(args)
+    settings = settling.settle(choices)
+    said = getattr(args, "columns", None) or getattr(args, "split", None)
+    if said or settings.input.columns or settings.input.split:
+        raise ConfigError(
+            "columns and split do not go with shards and several processes; write the rows as "
+            "dikast's own first: dikast convert PAIRS --columns FIELD=COLUMN,... -o pairs.jsonl"
+        )
+    return choices, settings
 
 
 def choices_of(args: argparse.Namespace, *, whole: bool = False) -> Choices:

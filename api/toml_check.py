@@ -163,6 +163,9 @@ def _kind_name(raw: object) -> str:
     return names.get(type(raw), type(raw).__name__)
 
 
+_TYPE_WORDS = {"int": "a whole number", "float": "a number", "bool": "true/false", "str": "text"}
+
+
 def _words(error: msgspec.ValidationError) -> str:
     """msgspec's message in the words of a TOML user."""
     text = str(error)
@@ -174,4 +177,6 @@ def _words(error: msgspec.ValidationError) -> str:
         ("`str`", "text"),
     ):
         text = text.replace(old, new)
+    for old, new in _TYPE_WORDS.items():
+        text = re.sub(rf"\b{old}\b", new, text)
     return text.replace("`", "").replace(" - at $", " at ").strip()

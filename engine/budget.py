@@ -55,7 +55,7 @@ class Budget:
                 raise RunStopped(
                     "budget",
                     f"the budget of ${self.cap_usd:,.4f} is used up: ${self.spent_usd:,.4f} spent, "
-                    f"and the next call may cost ${usd:,.4f}; resume with a larger --budget-usd",
+                    f"and the next call may cost ${usd:,.4f} (every run has its own budget)",
                 )
             if self.spent_usd + self.reserved_usd + usd <= self.cap_usd:
                 self.reserved_usd += usd

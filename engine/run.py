@@ -15,7 +15,14 @@ from typing import Any, Self
 from dikast.engine.budget import Budget
 from dikast.engine.clock import SystemClock
 from dikast.engine.delivery import AsTheyCome, Delivery, InTurn
-from dikast.engine.errors import DikastError, ReaderGone, RunStopped, SinkError, StopReason
+from dikast.engine.errors import (
+    ConfigError,
+    DikastError,
+    ReaderGone,
+    RunStopped,
+    SinkError,
+    StopReason,
+)
 from dikast.engine.events import Events, RunStarted, RunStopping
 from dikast.engine.gateway import Gateway, PairAsk
 from dikast.engine.intake import Intake
@@ -135,11 +142,10 @@ class Engine:
         self.strategy_name = strategy.name
         self.simulated = any(getattr(each, "simulated", False) for each in providers.values())
         rng = random.Random(seed)
-        limits = limits or {}
         own = {
             name: KeyPacer(
                 name,
-                limits.get(name, Limits()),
+                (limits or {}).get(name, Limits()),
                 self._clock,
                 random.Random(rng.random()),
                 self._events,
@@ -176,6 +182,7 @@ class Engine:
         self._intake: Intake | None = None
         self._draining: RunStopped | None = None
         self._drain_over = asyncio.Event()
+        self._closed = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -190,6 +197,7 @@ class Engine:
 
     async def aclose(self) -> None:
         """Close the store, then the providers; may be called twice."""
+        self._closed = True
         async with contextlib.AsyncExitStack() as stack:
             for provider in self._providers.values():
                 stack.push_async_callback(provider.aclose)
@@ -199,6 +207,11 @@ class Engine:
                 stack.push_async_callback(self._shared.aclose)
             for pacer in self._together.values():
                 stack.push_async_callback(pacer.aclose)
+
+    def _refuse_when_closed(self) -> None:
+        # Its store and connections are gone: it would pay again, or fail pair by pair.
+        if self._closed:
+            raise ConfigError("this engine is closed; judge inside its `async with`")
 
     def asker(self, priority: int = 0) -> PairAsk:
         """An `Ask` for calls that belong to no pair, with a bill of its own.
@@ -218,7 +231,9 @@ class Engine:
 
         Raises:
             RunStopped: quota, budget, key or store forbid further calls.
+            ConfigError: the engine is closed.
         """
+        self._refuse_when_closed()
         return await self._scheduler.judge(pair)
 
     async def judge(
@@ -231,7 +246,9 @@ class Engine:
 
         Raises:
             RunStopped: the run had to stop; the outcomes so far were yielded before.
+            ConfigError: the engine is closed.
         """
+        self._refuse_when_closed()
         queue: asyncio.Queue[Outcome] = asyncio.Queue(maxsize=self._workers)
         delivery = _IntoQueue(queue)
         book, desk = LedgerBook(), Desk()
@@ -284,8 +301,9 @@ class Engine:
 
         Raises:
             InputError: the source as a whole cannot be read.
-            ConfigError: strategy and configuration do not fit each other.
+            ConfigError: strategy and configuration do not fit each other, or the engine is closed.
         """
+        self._refuse_when_closed()
         started_s = self._clock.now()
         self._book = LedgerBook()
         self._intake = intake = Intake(source, self._book, is_done=is_done, limit=limit)

@@ -111,6 +111,23 @@ def open_output(path: Path) -> DiskFile:
     raise SinkError(f"{path}: is replaced again and again by another process; name another output")
 
 
+def refuse_if_written(path: Path) -> None:
+    """Refuse a file that another process is writing, before it is moved out of its way.
+
+    Raises:
+        SinkError: another process holds its lock.
+    """
+    try:
+        # Without waiting: what stands there may be a pipe that nobody writes.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:  # not there, or not ours to read: moving it says what is wrong
+        return
+    try:
+        _lock(fd, path)
+    finally:
+        os.close(fd)
+
+
 def _cannot_open(path: Path, error: OSError) -> SinkError:
     if isinstance(error, FileNotFoundError):
         return SinkError(f"{path}: the folder {path.parent} does not exist; make it first")

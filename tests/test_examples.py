@@ -201,8 +201,27 @@ def test_the_stream_script_prints_an_outcome_for_every_pair() -> None:
     assert done.stderr == ""
 
 
-def test_the_library_page_shows_the_script_as_it_stands() -> None:
+def test_the_library_page_shows_the_scripts_as_they_stand() -> None:
     page = (ROOT / "docs" / "library.md").read_text("utf-8")
     shown = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    script = (ROOT / "examples" / "judge_stream.py").read_text("utf-8")
-    assert [script.partition('"""\n\n')[2]] == shown
+    scripts = [
+        (ROOT / "examples" / name).read_text("utf-8")
+        for name in ("judge_stream.py", "engine_by_hand.py")
+    ]
+    assert [each.partition('"""\n\n')[2] for each in scripts] == shown
+
+
+async def test_the_engine_of_parts_judges_and_keeps_its_deadline(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    example = runpy.run_path(str(ROOT / "examples" / "engine_by_hand.py"))
+
+    await example["main"]()
+    judged = capsys.readouterr().out.splitlines()
+    await example["main"](latency_s=30.0, limit_s=0.05)
+    late = capsys.readouterr().out.splitlines()
+
+    assert [line in (f"{name}: A", f"{name}: B", f"{name}: tie") for name, line in zip(
+        ("sum", "sea"), judged, strict=True
+    )] == [True, True]  # fmt: skip
+    assert late == ["sum: no outcome within 0.05 s", "sea: no outcome within 0.05 s"]

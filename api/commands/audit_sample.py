@@ -14,6 +14,8 @@ import msgspec
 from dikast import status, wiring
 from dikast.analysis.audit_rows import SampleItem
 from dikast.analysis.audit_sample import Drawn, Sample, draw
+from dikast.commands.reporting import pairs_input
+from dikast.config import InputSettings
 from dikast.engine.errors import InputError
 from dikast.engine.files import whole_file
 from dikast.engine.model import Pair
@@ -42,7 +44,7 @@ async def run(args: argparse.Namespace) -> int:
             "its manifest names no pairs that are still there; give --pairs PAIRS",
             file=args.outcomes,
         )
-    texts = await _texts(paths, args.format, {each.id for each in sample.drawn})
+    texts = await _texts(paths, pairs_input(args), {each.id for each in sample.drawn})
     lost = [each.id for each in sample.drawn if each.id not in texts]
     if lost:
         raise InputError(
@@ -73,10 +75,10 @@ def _judged_files(outcomes: str) -> list[str]:
     return [path for path in dict.fromkeys(named) if path != "-" and Path(path).is_file()]
 
 
-async def _texts(paths: Sequence[str], form: str | None, wanted: set[str]) -> dict[str, Pair]:
+async def _texts(paths: Sequence[str], how: InputSettings, wanted: set[str]) -> dict[str, Pair]:
     """The wanted pairs; of an id that stands twice the first, as a run takes it."""
     found: dict[str, Pair] = {}
-    source = wiring.open_source(paths, form)
+    source = wiring.open_source(paths, how)
     try:
         async for batch in source.batches():
             for row in batch:

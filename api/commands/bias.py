@@ -19,6 +19,7 @@ from dikast.commands.reporting import (
     measure,
     missing_notes,
     options_of,
+    pairs_input,
     share,
     show,
 )
@@ -64,7 +65,7 @@ async def texts_of(
     if not args.pairs:
         return texts
     named = ratings.clustered or args.cluster
-    source = wiring.open_source(args.pairs, args.format)
+    source = wiring.open_source(args.pairs, pairs_input(args))
     try:
         async for batch in source.batches():
             for row in batch:

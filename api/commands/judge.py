@@ -281,9 +281,11 @@ def _tell(
         for line in (*report_lines(report, output.where, simulated=simulated), *output.notes):
             print(line, file=sys.stderr)
         for failed in first_failures:
-            print(f"  first {failed.reason}: {failed.id}: {_one_line(failed)}", file=sys.stderr)
+            print(f"  first {failed.reason}: {_one_line(failed)}", file=sys.stderr)
     if report.stopped is not None and code not in (status.OK, status.FAILURES):
         hint = "" if report.stopped == "auth" else "; the same command resumes"
+        if report.stopped == "budget":
+            hint += ", with the whole budget again"
         _say_stop((report.message or report.stopped) + hint)
     if args.json:
         found = summary(report, output, code, simulated=simulated)
@@ -294,6 +296,8 @@ def _tell(
 
 def _one_line(failed: Failed) -> str:
     message = " ".join(failed.message.split())
+    if not message.startswith(f"{failed.id}:"):  # a row without an id has its place for one
+        message = f"{failed.id}: {message}"
     return message if len(message) <= _MESSAGE_SHOWN else message[: _MESSAGE_SHOWN - 3] + "..."
 
 

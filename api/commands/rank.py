@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dikast import status
-from dikast.commands.reporting import drawn
+from dikast.commands.reporting import drawn, pairs_input
 from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.model import BadRow, Item, Pair
 from dikast.extras import needs
@@ -153,7 +153,7 @@ async def _facts(args: argparse.Namespace) -> tuple["Mapping[str, PairFacts] | N
         return None, 0
     facts: dict[str, PairFacts] = {}
     bad = 0
-    source = open_source(args.pairs, args.format)
+    source = open_source(args.pairs, pairs_input(args))
     try:
         async for batch in source.batches():
             for row in batch:

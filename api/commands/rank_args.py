@@ -28,6 +28,10 @@ def _add_input(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     read.add_argument("--format", metavar="F", help="format of the pairs; recognised by default")
     read.add_argument(
+        "--columns", metavar="FIELD=COLUMN,...",
+        help="which column of the pairs stands for which field",
+    )  # fmt: skip
+    read.add_argument(
         "--judge", action="append", default=[], metavar="NAME",
         help="only battles before this judge; * stands for anything; may be repeated",
     )  # fmt: skip

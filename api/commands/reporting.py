@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from dikast.config import InputSettings, with_input
 from dikast.engine.errors import InputError
 from dikast.tables import As, Measure, Share, Table, render, render_report
 
@@ -58,6 +59,15 @@ def read(args: argparse.Namespace) -> "Ratings":
                 file=path,
             )
     return ratings
+
+
+def pairs_input(args: argparse.Namespace) -> InputSettings:
+    """How a report reads the judged pairs: what --format and --columns say.
+
+    Raises:
+        ConfigError: --columns is no list of FIELD=COLUMN.
+    """
+    return with_input(InputSettings(), args.format, None, args.columns)
 
 
 def _names(paths: Sequence[str]) -> list[str]:

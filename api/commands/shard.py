@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from dikast import settling, shard_job, shards, status
+from dikast import shard_job, shards, status
 from dikast.engine.errors import ConfigError
 
 
@@ -14,13 +14,13 @@ async def run(args: argparse.Namespace) -> int:
     if (args.shards is None) == (args.rows is None):
         raise ConfigError("say either how many shards (--shards) or how many rows in each (--rows)")
     folder = Path(args.output)
-    choices = shard_job.choices_of(args)
+    choices, settings = shard_job.planned(args)
     plan = await shards.make_plan(
         folder,
         args.pairs,
-        form=args.format,
+        form=args.format or settings.input.format,
         choices=choices,
-        settings=settling.settle(choices),
+        settings=settings,
         shards=args.shards,
         rows=args.rows,
         limit=args.limit,

@@ -117,3 +117,28 @@ def test_a_file_nested_without_end_is_bad_input_and_no_defect(
     assert ran.code == 2
     assert "in.json" in ran.err
     assert "defect" not in ran.err
+
+
+@pytest.mark.parametrize("name", ["out.csv", "OUT.TSV", "out.arrow", "out.jsonl.zst"])
+def test_an_output_whose_name_promises_what_a_run_does_not_write_is_refused(
+    cli: Cli, tmp_path: Path, name: str
+) -> None:
+    ran = cli("judge", DEMO, "-o", tmp_path / name, *JUDGE)
+    assert (ran.code, "dikast convert OUT.jsonl -o" in ran.err) == (2, True)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("judge", "x", "--colums", "a=b"), "--colums a=b; did you mean --columns?; see dikast"),
+        (("sesse", "build", "x", "-o", "y", "--embeder=hash"), "did you mean --embedder?"),
+        (("agree", "x", "--zzzz"), "unrecognized arguments: --zzzz; see dikast agree --help"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_an_unknown_option_is_named_with_its_command_and_the_nearest(
+    cli: Cli, words: tuple[str, ...], said: str
+) -> None:
+    ran = cli(*words)
+    assert (ran.code, said in ran.err) == (2, True)

@@ -1,5 +1,6 @@
 """`dikast judge` as a user meets it: outcomes, resume, refusals, exit statuses."""
 
+import fcntl
 import json
 import subprocess
 from pathlib import Path
@@ -111,6 +112,26 @@ def test_fresh_keeps_the_old_output(cli: Cli, tmp_path: Path) -> None:
     assert len(rows_of(out)) == 7
 
 
+def test_fresh_does_not_move_an_output_that_another_run_is_writing(
+    cli: Cli, tmp_path: Path
+) -> None:
+    rows = write_rows(tmp_path / "pairs.jsonl", [pair(n) for n in range(3)])
+    out = tmp_path / "out.jsonl"
+    words = ("judge", rows, "-o", out, "--judge", "simulated:careful", "--fresh")
+    assert cli(*words).code == 0
+    before = out.read_bytes()
+
+    with out.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        refused = cli(*words)
+
+    assert (refused.code, "another process is writing this output" in refused.err) == (3, True)
+    assert out.read_bytes() == before
+    assert not (tmp_path / "out.jsonl.old").exists()
+    assert cli(*words).code == 0
+    assert (tmp_path / "out.jsonl.old").read_bytes() == before
+
+
 def test_failed_pairs_exit_with_1_and_are_tried_again(cli: Cli, tmp_path: Path) -> None:
     pairs = write_rows(tmp_path / "pairs.jsonl", [pair(1), pair(2)])
     record = {"judge": "gpt", "template": "t", "order": "ab", "raw": '{"verdict": "A"}'}
@@ -150,6 +171,16 @@ def test_bad_rows_and_duplicates_fail_alone(cli: Cli, tmp_path: Path) -> None:
     assert ran.summary["ledger"]["judged"] == 2
     assert ran.summary["ledger"]["failed"] == {"bad_row": 1, "duplicate_id": 1}
     assert ran.summary["adds_up"]
+
+
+def test_a_bad_row_is_told_with_its_place_once(cli: Cli, tmp_path: Path) -> None:
+    rows = tmp_path / "pairs.jsonl"
+    rows.write_text(json.dumps(pair(1)) + "\nnot json\n")
+
+    ran = cli("judge", rows, "-o", tmp_path / "out.jsonl", "--judge", "simulated:careful")
+
+    assert ran.code == 1
+    assert ran.err.count(f"{rows}:2") == 1
 
 
 def test_standard_input_and_output_work_as_files(tmp_path: Path) -> None:

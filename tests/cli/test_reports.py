@@ -324,3 +324,24 @@ def test_the_same_seed_prints_the_same_report(cli: Cli, tmp_path: Path) -> None:
     path = good(tmp_path)
     one, two = (cli("agree", path, "--json", "--seed", "3").out for _ in range(2))
     assert one == two
+
+
+def test_reports_read_pairs_under_other_names_as_judge_does(cli: Cli, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("uid,prompt,x,y,m1,m2\n" + "".join(
+        f"p{n},q{n},{'long ' * (n + 1)},short,heron,{'otter' if n % 2 else 'lynx'}\n"
+        for n in range(12)
+    ))  # fmt: skip
+    names = "id=uid,question=prompt,response_a=x,response_b=y,model_a=m1,model_b=m2"
+    rows = [outcome(f"p{n}", "A" if n % 3 else "B", "ab:A ba:A", label="A") for n in range(12)]
+    run = run_file(tmp_path, "run", rows)
+
+    unnamed = cli("bias", run, "--pairs", pairs)
+    bias = cli("bias", run, "--pairs", pairs, "--columns", names, "--json")
+    rank = cli("rank", run, "--pairs", pairs, "--columns", names)
+    wrong = cli("rank", run, "--pairs", pairs, "--columns", "gpt=x")
+
+    assert (unnamed.code, "--columns question=NAME" in unnamed.err) == (2, True)
+    assert (bias.code, json.loads(bias.out)["texts"]) == (0, 12)
+    assert (rank.code, "12 battles of 3 models" in rank.out) == (0, True)
+    assert (wrong.code, "there is no field 'gpt'" in wrong.err) == (2, True)

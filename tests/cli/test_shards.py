@@ -227,3 +227,24 @@ def test_tables_and_folders_are_no_ranges_of_lines(cli: Cli, tmp_path: Path) -> 
         ran = cli("shard", path, *words)
         assert ran.code == 2
         assert "make one of it first with dikast convert" in ran.err
+
+
+@pytest.mark.parametrize("how", ["processes", "shard", "I/N", "configured"])
+def test_columns_that_a_plan_would_forget_are_refused(cli: Cli, tmp_path: Path, how: str) -> None:
+    rows = write_rows(tmp_path / "rows.jsonl", [pair(1) | {"best": "A"}])
+    config = tmp_path / "columns.toml"
+    config.write_text('[input.columns]\nlabel = "best"\n')
+    out = tmp_path / "out"
+    judge = ("--judge", "simulated:careful")
+    words: dict[str, tuple[object, ...]] = {
+        "processes": ("judge", rows, "-o", f"{out}.jsonl", "--processes", 2),
+        "shard": ("shard", rows, "-o", out, "--shards", 1, "--config", config),
+        "I/N": ("judge", rows, "-o", out, "--shard", "0/2"),
+        "configured": ("judge", rows, "-o", f"{out}.jsonl", "--processes", 2, "--config", config),
+    }
+    said = () if "--config" in words[how] else ("--columns", "label=best")
+
+    ran = cli(*words[how], *judge, *said)
+
+    assert (ran.code, "dikast convert PAIRS --columns" in ran.err) == (2, True)
+    assert not list(tmp_path.glob("out*/plan.json"))

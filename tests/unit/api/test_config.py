@@ -70,7 +70,7 @@ def test_a_good_file_is_read_with_its_defaults() -> None:
         (
             "requests_per_min = 500",
             'requests_per_min = "fast"',
-            "providers.openai.requests_per_min: must be int or absent, not str",
+            "providers.openai.requests_per_min: must be a whole number or absent, not text",
         ),
         ('kind = "openai"', 'kind = "opnai"', "providers.openai.kind: 'opnai' is not known"),
         ("[run]", "[runs]", "runs: unknown section; did you mean run?"),

@@ -52,7 +52,7 @@ def test_an_unknown_field_near_nothing_lists_what_is_known() -> None:
 def test_a_wrong_type_is_named_with_its_path() -> None:
     message = _message({"name": "x", "inner": {"timeout_s": "soon"}})
 
-    assert message == "top.inner.timeout_s: must be float, not str"
+    assert message == "top.inner.timeout_s: must be a number, not text"
 
 
 def test_a_wrong_word_is_named_with_its_path() -> None:

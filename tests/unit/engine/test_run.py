@@ -6,7 +6,14 @@ from collections import Counter
 
 import pytest
 
-from dikast.engine.errors import ErrorKind, ProviderError, RunStopped, SinkError, StoreError
+from dikast.engine.errors import (
+    ConfigError,
+    ErrorKind,
+    ProviderError,
+    RunStopped,
+    SinkError,
+    StoreError,
+)
 from dikast.engine.events import CallRetried, Event, PairDone
 from dikast.engine.ledger import Ledger
 from dikast.engine.model import (
@@ -516,3 +523,18 @@ async def test_a_source_that_cannot_be_closed_well_still_leaves_an_account() -> 
         report = await engine.run(Topic(pairs(3)), sink)
     assert (report.ledger.judged, len(sink.outcomes)) == (3, 3)
     assert (report.stopped, report.message) == ("sink", "topic: positions were not committed")
+
+
+async def test_a_closed_engine_judges_nothing_and_says_so() -> None:
+    provider = ScriptedProvider()
+    async with engine_on(provider) as engine:
+        assert isinstance(await engine.judge_one(next(iter(pairs(1)))), Verdict)
+    asked = provider.requests
+
+    with pytest.raises(ConfigError, match="engine is closed"):
+        await engine.judge_one(next(iter(pairs(1))))
+    with pytest.raises(ConfigError, match="engine is closed"):
+        await anext(engine.judge(pairs(1)))
+    with pytest.raises(ConfigError, match="engine is closed"):
+        await engine.run(IterableSource(pairs(1)), MemorySink())
+    assert provider.requests == asked
