@@ -216,7 +216,7 @@ async def fit(
         RunStopped: the run had to stop.
     """
     written = await calls.write(setup.writer, _jobs(topics), setup.seed)
-    _tell_unwritten(written)
+    tell_unwritten(written)
     candidates = {topic.name: _candidates(topic, written) for topic in topics}
     cells: dict[str, tuple[Pair, Strategy]] = {}
     columns: dict[str, tuple[str, str]] = {}
@@ -252,7 +252,7 @@ async def fit(
     return profile, reports
 
 
-def _tell_unwritten(written: Mapping[str, Written]) -> None:
+def tell_unwritten(written: Mapping[str, Written]) -> None:
     """A pair without a sentence is no candidate; that is said, and not passed over."""
     whys = Counter(each.why for each in written.values() if each.sentence is None)
     if whys:

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from dikast.commands.preferences_fit import tell_unwritten
 from dikast.commands.rounds import Current, Rounds
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ErrorKind, ProviderError, RunStopped
@@ -16,6 +17,7 @@ from dikast.engine.ports import Ask, Reply
 from dikast.engine.run import Engine
 from dikast.engine.store import MemoryStore
 from dikast.progress import Progress
+from dikast.strategies.preferences import Written
 from dikast.strategies.sesse.stages import Failure
 
 JUDGE = Judge(name="w", provider="p", model="m")
@@ -119,3 +121,23 @@ async def test_a_stopped_run_says_that_the_same_command_resumes() -> None:
         await rounds.ask(jobs(9))
 
     assert stop.value.reason == "quota"
+
+
+def test_sentences_that_could_not_be_had_are_counted_by_their_reasons(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tell_unwritten({"a": Written("Prefers care."), "b": Written("Prefers haste.")})
+    assert capsys.readouterr().err == ""
+
+    tell_unwritten(
+        {
+            "a": Written("Prefers care."),
+            "b": Written(None, "empty"),
+            "c": Written(None, "failed (timeout)"),
+            "d": Written(None, "empty"),
+        }
+    )
+
+    assert capsys.readouterr().err == (
+        "dikast: 3 of 4 sentences could not be had: 2 empty, 1 failed (timeout)\n"
+    )
