@@ -220,6 +220,15 @@ def _add_check(commands: Any, shared: Any) -> None:
         commands, "check", shared, "check the configuration, the keys and the endpoints"
     )
     command.set_defaults(when_interrupted="nothing of it is kept; run the same command again")
+    command.add_argument(
+        "pairs", nargs="*", metavar="PAIRS", help="inputs of the run to come: can they be read"
+    )
+    command.add_argument(
+        "-o", "--output", metavar="OUT", help="output of the run to come: can it be written"
+    )
+    command.add_argument(
+        "--sink", action="append", default=[], metavar="URL", help="as for judge; may be repeated"
+    )
     _add_choices(command)
     command.add_argument("--offline", action="store_true", help="do not contact the endpoints")
     command.add_argument(

@@ -26,6 +26,7 @@ from dikast.engine.errors import ConfigError, SpecMismatchError
 from dikast.engine.ports import PacerStats
 from dikast.merge import Merged, account, merge, merge_into, status_of, summary
 from dikast.outputs import Output
+from dikast.preflight import see_extras, see_merged_name
 from dikast.progress import Progress, ProgressWriter
 from dikast.shards import Plan, Shard, ShardFiles
 from dikast.signals import on_signals
@@ -100,6 +101,8 @@ def _check(args: argparse.Namespace) -> tuple[Path, Path, int]:
         if given:
             raise ConfigError(f"{option} does not go with --processes or --on")
     wiring.check_output_name(args.output)
+    see_merged_name(args.output)
+    see_extras(args.pairs)
     workers = 2 if args.processes is None else args.processes
     if not 1 <= workers <= PROCESSES_MAX:
         raise ConfigError(f"--processes: must be from 1 to {PROCESSES_MAX}, not {workers}")

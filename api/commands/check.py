@@ -2,12 +2,14 @@
 
 import argparse
 import asyncio
+import functools
 import os
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from dikast import settling, status, wiring
+from dikast import pacing, settling, status, wiring
 from dikast.commands import injection
 from dikast.commands.choices import choices_from
 from dikast.config import Settings
@@ -16,6 +18,7 @@ from dikast.engine.errors import ConfigError, DikastError, ProviderError
 from dikast.engine.model import Record
 from dikast.engine.ports import Clock
 from dikast.engine.spec import spec_hash, spec_tree
+from dikast.preflight import see_extras
 from dikast.providers import OpenAIChatSettings
 from dikast.rates import Measured, read_rates
 from dikast.strategies import ASSUMED, Rates
@@ -53,6 +56,7 @@ async def run(args: argparse.Namespace) -> int:
     found = [task.result() for task in tasks]
     measured = None if args.rates is None else read_rates(args.rates)
     problems = [f"providers.{each.name}: {each.problem}" for each in found if each.problem]
+    problems += await _places(args, settings)
     if args.json:
         print(msgspec.json.encode(_machine(settings, strategy, found, problems, measured)).decode())
     else:
@@ -61,6 +65,29 @@ async def run(args: argparse.Namespace) -> int:
             print(f"problem: {problem}")
         print("ready to judge" if not problems else f"{len(problems)} problem(s)")
     return status.BAD_INPUT if problems else status.OK
+
+
+async def _places(args: argparse.Namespace, settings: Settings) -> list[str]:
+    """What would keep the run to come from its inputs, its outputs and the limit it shares."""
+    outputs = [] if args.output is None else [args.output]
+    looks: list[Callable[[], None]] = [
+        *(functools.partial(see_extras, read=[each]) for each in args.pairs),
+        *(functools.partial(see_extras, written=[each]) for each in (*outputs, *args.sink)),
+        *(functools.partial(wiring.check_output_name, each) for each in outputs),
+    ]
+    found: list[str] = []
+    for look in looks:
+        try:
+            look()
+        except DikastError as error:
+            found.append(str(error))
+    try:
+        see_extras(shared_limit=settings.pacing.shared is not None)
+        if not args.offline:
+            await pacing.check_shared(settings.pacing)
+    except DikastError as error:
+        found.append(str(error))
+    return found
 
 
 async def _examine(

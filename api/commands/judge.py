@@ -22,6 +22,7 @@ from dikast.engine.ports import PacerStats, Sink, Source
 from dikast.engine.run import Engine, RunReport
 from dikast.logging import LogObserver, build_logger
 from dikast.outputs import Output
+from dikast.preflight import see_extras
 from dikast.progress import Progress, ProgressWriter, duration
 from dikast.rows import count_rows
 from dikast.shards import Job
@@ -57,8 +58,7 @@ async def judge_into(args: argparse.Namespace, settings: Settings, job: Job | No
         settings: who judges, and how.
         job: a shard to judge instead of the named pairs.
     """
-    wiring.check_output_name(args.output)
-    await pacing.check_shared(settings.pacing)
+    await _look_first(args, settings)
     clock = SystemClock()
     lane = open_lane(args, settings, clock)
     output = Output(args.output, argv=args.argv, clock=clock)
@@ -125,6 +125,14 @@ async def judge_into(args: argparse.Namespace, settings: Settings, job: Job | No
         anchors=None if lane is None else lane.state(),
     )
     return code
+
+
+async def _look_first(args: argparse.Namespace, settings: Settings) -> None:
+    """Whether the run can work at all, before it makes a file or a call."""
+    wiring.check_output_name(args.output)
+    shared = settings.pacing.shared is not None
+    see_extras(args.pairs, (args.output, *args.sink), shared_limit=shared)
+    await pacing.check_shared(settings.pacing)
 
 
 async def _account(

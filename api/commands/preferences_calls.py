@@ -7,6 +7,7 @@ and progress as `dikast judge`. What a killed fit has paid for is found again by
 import argparse
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,12 @@ from dikast.strategies.preferences import (
     Cells,
     Example,
     LabelBook,
-    Writer,
+    Written,
     cell_picks,
     read_labels,
+    write_sentence,
 )
+from dikast.strategies.sesse.stages import Failure
 
 
 class Setup:
@@ -106,14 +109,21 @@ class Calls:
 
     async def write(
         self, writer: Judge, jobs: dict[str, Sequence[Example]], seed: int
-    ) -> dict[str, Outcome]:
-        """Have a sentence written for each job; outcomes by job.
+    ) -> dict[str, Written]:
+        """Have a sentence written for each job; what came of each by job.
 
         Raises:
             RunStopped: the run had to stop; the same command resumes.
         """
-        outcomes = await self._round(Writer(writer, jobs, seed=seed), list(jobs))
-        return {each.id: each for each in outcomes}
+        work = {
+            name: partial(write_sentence, writer, examples, name=name, seed=seed)
+            for name, examples in jobs.items()
+        }
+        found = await self._rounds.ask(work)
+        return {
+            name: Written(None, f"failed ({each.kind})") if isinstance(each, Failure) else each
+            for name, each in found.items()
+        }
 
     async def cells(
         self, cells: Mapping[str, tuple[Pair, Strategy]], columns: Mapping[str, tuple[str, str]]

@@ -7,6 +7,7 @@ report beside the profile says whether that beats the plain judge. Composes; com
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +33,7 @@ from dikast.commands.preferences_tables import fit_tables
 from dikast.commands.reporting import drawn
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError
-from dikast.engine.model import Outcome, Pair
+from dikast.engine.model import Pair
 from dikast.engine.ports import Strategy
 from dikast.strategies.preferences import (
     WRITER_PROMPT,
@@ -44,6 +45,7 @@ from dikast.strategies.preferences import (
     Preference,
     Profile,
     Split,
+    Written,
     WrittenWith,
     encode_profile,
     examples_text,
@@ -214,6 +216,7 @@ async def fit(
         RunStopped: the run had to stop.
     """
     written = await calls.write(setup.writer, _jobs(topics), setup.seed)
+    tell_unwritten(written)
     candidates = {topic.name: _candidates(topic, written) for topic in topics}
     cells: dict[str, tuple[Pair, Strategy]] = {}
     columns: dict[str, tuple[str, str]] = {}
@@ -249,6 +252,17 @@ async def fit(
     return profile, reports
 
 
+def tell_unwritten(written: Mapping[str, Written]) -> None:
+    """A pair without a sentence is no candidate; that is said, and not passed over."""
+    whys = Counter(each.why for each in written.values() if each.sentence is None)
+    if whys:
+        told = ", ".join(f"{count} {why}" for why, count in whys.most_common())
+        print(
+            f"dikast: {whys.total()} of {len(written)} sentences could not be had: {told}",
+            file=sys.stderr,
+        )
+
+
 def _jobs(topics: Sequence[Topic]) -> dict[str, Sequence[Example]]:
     jobs: dict[str, Sequence[Example]] = {}
     for topic in topics:
@@ -267,7 +281,7 @@ def example_of(each: Labelled) -> Example:
     return Example(asked, *((taken, left) if each.winner == "A" else (left, taken)))
 
 
-def _candidates(topic: Topic, written: Mapping[str, Outcome]) -> list[Preference]:
+def _candidates(topic: Topic, written: Mapping[str, Written]) -> list[Preference]:
     """What may be chosen: pinned sentences first, then those that the writer gave."""
     out = [each for each in topic.kept if each.pinned]
     sources: list[tuple[str, tuple[str, ...]]] = [
@@ -276,10 +290,9 @@ def _candidates(topic: Topic, written: Mapping[str, Outcome]) -> list[Preference
     if topic.writes_all():
         sources.append((ALL, tuple(each.pair.id for each in topic.split.development)))
     for name, origin in sources:
-        outcome = written[f"{topic.name}\x1f{name}"]
-        text = outcome.votes[0].text if outcome.votes else None
-        if text:
-            out.append(Preference(id=name, text=text, sources=origin))
+        sentence = written[f"{topic.name}\x1f{name}"].sentence
+        if sentence:
+            out.append(Preference(id=name, text=sentence, sources=origin))
     return out
 
 

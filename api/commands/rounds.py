@@ -6,20 +6,24 @@ and `dikast benchmark build`. What a killed command has paid for is found again 
 
 import asyncio
 import contextlib
+import signal
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dikast import status, wiring
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
-from dikast.engine.errors import RunStopped
+from dikast.engine.errors import ProviderError, RunStopped, StopReason
 from dikast.engine.model import Outcome, Pair, Undecided
 from dikast.engine.ports import Ask, Clock, Sink, Source, Strategy
 from dikast.engine.run import Engine, RunReport
 from dikast.progress import Progress, ProgressWriter
 from dikast.signals import drain_then_cancel, on_signals
+from dikast.strategies.sesse.stages import Failure, StageStop, in_order
+
+T = TypeVar("T")
 
 
 class _NoRound:
@@ -36,7 +40,7 @@ class _NoRound:
         return Undecided(id=pair.id, why="abstained")
 
 
-class _Current:
+class Current:
     """A strategy that is another one in each round."""
 
     def __init__(self) -> None:
@@ -59,21 +63,81 @@ class _Current:
 class Rounds:
     """An open engine; use `open_rounds`."""
 
-    def __init__(self, engine: Engine, current: _Current, progress: Progress) -> None:
+    def __init__(
+        self, engine: Engine, current: Current, progress: Progress, *, workers: int
+    ) -> None:
         self._engine = engine
         self._current = current
-        self._progress = progress
-        self.reports: list[RunReport] = []
+        self.progress = progress
+        self._workers = workers
+        self._stop = StageStop()
+        self._asking: asyncio.Future[None] | None = None
+        self._calls = self._stored_calls = 0
 
     @property
     def spent(self) -> dict[str, Any]:
         """What the rounds took: calls, those of them from the store, US dollars."""
-        ledgers = [report.ledger for report in self.reports]
         return {
-            "calls": sum(each.calls for each in ledgers),
-            "stored_calls": sum(each.stored_calls for each in ledgers),
-            "spent_usd": max((each.spent_usd for each in ledgers), default=0.0),
+            "calls": self._calls,
+            "stored_calls": self._stored_calls,
+            "spent_usd": self._engine.snapshot().ledger.spent_usd,
         }
+
+    def on_signal(self, count: int, which: signal.Signals) -> None:
+        """The first signal begins nothing more, the second cancels what is in flight."""
+        drain_then_cancel(self._engine)(count, which)
+        self._stop.drain(f"interrupted by {which.name}")
+        if count > 1 and self._asking is not None:
+            self._asking.cancel()
+
+    async def ask(
+        self, work: Mapping[str, Callable[[Ask], Awaitable[T]]]
+    ) -> dict[str, T | Failure]:
+        """One round that judges nothing: each piece of work asks, and gives what it gives.
+
+        Args:
+            work: by name; as many at a time as there are workers.
+
+        Returns:
+            What came of each by its name; a `Failure` where a call failed for good.
+
+        Raises:
+            RunStopped: the run had to stop; the same command resumes.
+        """
+        found: dict[str, T | Failure] = {}
+        self.progress.total = (self.progress.total or 0) + len(work)
+
+        async def one(name: str) -> T | Failure:
+            ask = self._engine.asker()
+            try:
+                return await work[name](ask)
+            except ProviderError as error:
+                self.progress.failed += 1
+                return Failure(id=name, kind=error.kind, message=error.message)
+            finally:
+                self.progress.done += 1
+                self._calls += ask.calls
+                self._stored_calls += ask.stored_calls
+
+        async def everything() -> None:
+            names = iter(work)
+            results = in_order(list(work), one, workers=self._workers, stop=self._stop)
+            async with contextlib.aclosing(results):
+                async for result in results:
+                    found[next(names)] = result
+
+        self._asking = asyncio.ensure_future(everything())
+        try:
+            await self._asking
+        except RunStopped as stop:
+            raise _resumable(stop.reason, stop.message) from stop
+        except asyncio.CancelledError:
+            if self._stop.message is None:
+                raise
+            raise _resumable("interrupted", self._stop.message) from None
+        finally:
+            self._asking = None
+        return found
 
     async def run(self, strategy: Strategy, source: Source, sink: Sink, *, total: int) -> RunReport:
         """One round; outcomes reach the sink in the order of the source.
@@ -88,15 +152,17 @@ class Rounds:
             RunStopped: the run had to stop; the same command resumes.
         """
         self._current.now = strategy
-        self._progress.total = (self._progress.total or 0) + total
+        self.progress.total = (self.progress.total or 0) + total
         report = await self._engine.run(source, sink, ordered=True)
-        self.reports.append(report)
+        self._calls += report.ledger.calls
+        self._stored_calls += report.ledger.stored_calls
         if report.stopped is not None and status.of_stop(report.stopped) != status.OK:
-            raise RunStopped(
-                report.stopped,
-                f"{report.message or report.stopped}; the same command resumes",
-            )
+            raise _resumable(report.stopped, report.message or report.stopped)
         return report
+
+
+def _resumable(reason: StopReason, message: str) -> RunStopped:
+    return RunStopped(reason, f"{message}; the same command resumes")
 
 
 @contextlib.asynccontextmanager
@@ -115,7 +181,7 @@ async def open_rounds(
         ConfigError: a key is missing, or the settings cannot work.
     """
     clock = clock or SystemClock()
-    current = _Current()
+    current = Current()
     progress = Progress(clock)
     run = settings.run
     where: str | Path | None = None
@@ -127,10 +193,11 @@ async def open_rounds(
 
     async with engine:
         progress.start()
-        with on_signals(drain_then_cancel(engine)):
+        rounds = Rounds(engine, current, progress, workers=run.workers)
+        with on_signals(rounds.on_signal):
             drawing = None if quiet else asyncio.create_task(_draw(engine, progress))
             try:
-                yield Rounds(engine, current, progress)
+                yield rounds
             finally:
                 if drawing is not None:
                     drawing.cancel()

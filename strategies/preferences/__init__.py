@@ -35,9 +35,10 @@ from dikast.strategies.preferences.strategy import (
 from dikast.strategies.preferences.writer import (
     WRITER_PROMPT,
     Example,
-    Writer,
+    Written,
     examples_text,
     preferences_text,
+    write_sentence,
 )
 
 __all__ = [
@@ -55,7 +56,7 @@ __all__ = [
     "Profile",
     "ProfileLoader",
     "Split",
-    "Writer",
+    "Written",
     "WrittenWith",
     "build_preferences",
     "cell_picks",
@@ -68,4 +69,5 @@ __all__ = [
     "preferences_text",
     "read_labels",
     "split_labels",
+    "write_sentence",
 ]

@@ -9,11 +9,10 @@ and one from all of them; the words are our own.
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dikast.engine.model import Call, Judge, Message, Outcome, Pair, Undecided, Vote
+from dikast.engine.model import Call, Judge, Message
 from dikast.engine.ports import Ask
-from dikast.strategies.pairwise import judge_spec
 from dikast.strategies.preferences.profile import TEXT_CHARS_MAX, Preference
 from dikast.strategies.prompts import fence_code
 from dikast.strategies.reader import finish_of
@@ -63,69 +62,48 @@ class Example(NamedTuple):
     rejected: str
 
 
-class Writer:
-    """A strategy that judges nothing: it writes one sentence for each job it knows.
+class Written(NamedTuple):
+    """What a writer gave: a sentence, or none and why not."""
 
-    A job is named by the id of the pair it is handed. The sentence stands in the text of the
-    outcome's only vote; an answer without one is undecided, with the reason.
+    sentence: str | None
+    why: str = ""
+
+
+async def write_sentence(
+    writer: Judge, examples: Sequence[Example], ask: Ask, *, name: str, seed: int
+) -> Written:
+    """Have one sentence written about a person's choices.
+
+    Nothing is judged here, so there is no outcome: no vote and no verdict, only a text.
 
     Args:
-        judge: the model that writes.
-        jobs: labelled examples by the name of the job.
+        writer: the model that writes.
+        examples: labelled pairs of the person.
+        ask: the engine's.
+        name: of the job, for the log and the call store.
         seed: makes the fences unguessable to whoever wrote the answers.
+
+    Raises:
+        ProviderError: the call failed for good.
+        RunStopped: the run ends.
     """
-
-    def __init__(self, judge: Judge, jobs: dict[str, Sequence[Example]], *, seed: int) -> None:
-        self._judge = judge
-        self._jobs = jobs
-        self._seed = seed
-
-    @property
-    def name(self) -> str:
-        """`writer@version`."""
-        return f"writer@{VERSION}"
-
-    def spec(self) -> dict[str, Any]:
-        """All that decides the sentences, but for the examples."""
-        return {
-            "kind": "writer",
-            "version": VERSION,
-            "judge": judge_spec(self._judge),
-            "prompt": WRITER_PROMPT,
-            "seed": self._seed,
-        }
-
-    async def judge(self, pair: Pair, ask: Ask) -> Outcome:
-        """Write the sentence of the job that the pair's id names.
-
-        Raises:
-            ProviderError: the call failed for good.
-            RunStopped: the run ends.
-        """
-        call = Call(
-            judge=self._judge,
-            messages=writer_messages(self._jobs[pair.id], self._seed),
-            prompt=WRITER_PROMPT,
-            pair_id=pair.id,
-        )
-        completion = await ask(call)
-        finish = finish_of(completion)
-        text, thinking = blank_thoughts(completion.text)
-        sentence = _SPACE.sub(" ", text).strip().strip(_QUOTES)
-        key = completion.key or call.key()
-        vote = Vote(judge=self._judge.name, order="ab", pick="na", key=key, text=sentence)
-        if finish.refused:
-            return Undecided(id=pair.id, why="refused", votes=())
-        if finish.cut or thinking:
-            detail = "the sentence was cut off by the token limit; raise the writer's max_tokens"
-            return Undecided(id=pair.id, why="truncated", detail=detail)
-        if not 0 < len(sentence) <= TEXT_CHARS_MAX:
-            detail = "the writer gave no sentence" if not sentence else "the writer gave an essay"
-            return Undecided(id=pair.id, why="unparsed", detail=detail)
-        return Undecided(id=pair.id, why="abstained", detail="a sentence", votes=(vote,))
-
-    def __repr__(self) -> str:
-        return f"Writer({self._judge.name!r}, {len(self._jobs)} jobs)"
+    call = Call(
+        judge=writer,
+        messages=writer_messages(examples, seed),
+        prompt=WRITER_PROMPT,
+        pair_id=name,
+    )
+    completion = await ask(call)
+    finish = finish_of(completion)
+    text, thinking = blank_thoughts(completion.text)
+    sentence = _SPACE.sub(" ", text).strip().strip(_QUOTES)
+    if finish.refused:
+        return Written(None, "refused")
+    if finish.cut or thinking:
+        return Written(None, "cut off by the token limit; raise the writer's max_tokens")
+    if not 0 < len(sentence) <= TEXT_CHARS_MAX:
+        return Written(None, "an essay and no sentence" if sentence else "empty")
+    return Written(sentence)
 
 
 def writer_messages(examples: Sequence[Example], seed: int) -> tuple[Message, ...]:

@@ -80,6 +80,11 @@ async def in_order(
     except RunStopped:
         await asyncio.gather(*window, return_exceptions=True)
         raise
+    except asyncio.CancelledError:
+        # Whoever cancels waits for nothing, also when a stop had asked to wait before.
+        for task in window:
+            task.cancel()
+        raise
     finally:
         draining = stop is not None and stop.message is not None
         for task in window:

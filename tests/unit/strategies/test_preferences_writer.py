@@ -4,22 +4,27 @@ import re
 
 import pytest
 
-from dikast.engine.model import Call, Completion, Judge, Pair, Undecided
-from dikast.strategies.preferences import Example, Writer, examples_text, preferences_text
+from dikast.engine.model import Call, Completion, Judge
+from dikast.strategies.preferences import (
+    Example,
+    Written,
+    examples_text,
+    preferences_text,
+    write_sentence,
+)
 from dikast.strategies.preferences.writer import ONE_CHARS, writer_messages
 
 JUDGE = Judge(name="w", provider="p", model="m")
+CUT = "cut off by the token limit; raise the writer's max_tokens"
 ONE = Example("Why is the sky blue?", "Because of scattering.", "It just is.")
 
 
-async def written(text: str, finish: str = "stop") -> Undecided:
+async def written(text: str, finish: str = "stop") -> Written:
     async def ask(call: Call) -> Completion:
+        assert call.pair_id == "p1"
         return Completion(text=text, finish_reason=finish)
 
-    writer = Writer(JUDGE, {"p1": [ONE]}, seed=0)
-    outcome = await writer.judge(Pair(id="p1", response_a="", response_b=""), ask)
-    assert isinstance(outcome, Undecided)
-    return outcome
+    return await write_sentence(JUDGE, [ONE], ask, name="p1", seed=0)
 
 
 @pytest.mark.parametrize(
@@ -32,26 +37,23 @@ async def written(text: str, finish: str = "stop") -> Undecided:
     ],
 )
 async def test_reasoning_and_dressing_are_taken_off(said: str, sentence: str) -> None:
-    outcome = await written(said)
-    assert outcome.votes[0].text == sentence
+    assert await written(said) == Written(sentence)
 
 
 @pytest.mark.parametrize(
     ("said", "finish", "why"),
     [
-        ("Prefers rea", "length", "truncated"),
-        ("<think>for ever", "stop", "truncated"),
-        ("", "stop", "unparsed"),
-        ("Prefers " + "x" * 3000, "stop", "unparsed"),
+        ("Prefers rea", "length", CUT),
+        ("<think>for ever", "stop", CUT),
+        ("", "stop", "empty"),
+        ("Prefers " + "x" * 3000, "stop", "an essay and no sentence"),
         ("", "content_filter", "refused"),
     ],
 )
 async def test_an_answer_without_a_sentence_is_no_preference(
     said: str, finish: str, why: str
 ) -> None:
-    outcome = await written(said, finish)
-    assert outcome.votes == ()
-    assert outcome.why == why
+    assert await written(said, finish) == Written(None, why)
 
 
 def test_answers_stand_in_fences_that_they_cannot_close() -> None:
