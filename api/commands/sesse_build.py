@@ -50,7 +50,6 @@ async def run(args: argparse.Namespace) -> int:
     params = params_of(args)
     settings, names = settings_of(args, args.builder)
     params = msgspec.structs.replace(params, seed=settings.run.seed)
-    wiring.check_output_name(args.output)
     rows = await labelled_rows(args.pairs, args.format, settings.run.limit)
     mine, calibration, split = split_rows(
         rows.pairs, share=args.split_dev, seed=params.seed, stratify=args.stratify
