@@ -4,9 +4,7 @@ For commands that ask more than one thing before they are done, such as `dikast 
 and `dikast benchmark build`. What a killed command has paid for is found again by the next one.
 """
 
-import asyncio
 import contextlib
-import sys
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from dikast.engine.errors import RunStopped
 from dikast.engine.model import Outcome, Pair, Undecided
 from dikast.engine.ports import Ask, Clock, Sink, Source, Strategy
 from dikast.engine.run import Engine, RunReport
-from dikast.progress import Progress, ProgressWriter
+from dikast.progress import Progress, drawn, state_of
 from dikast.signals import drain_then_cancel, on_signals
 
 
@@ -126,20 +124,6 @@ async def open_rounds(
     )
 
     async with engine:
-        progress.start()
         with on_signals(drain_then_cancel(engine)):
-            drawing = None if quiet else asyncio.create_task(_draw(engine, progress))
-            try:
+            async with drawn(progress, state_of(engine), quiet=quiet):
                 yield Rounds(engine, current, progress)
-            finally:
-                if drawing is not None:
-                    drawing.cancel()
-                    await asyncio.gather(drawing, return_exceptions=True)
-
-
-async def _draw(engine: Engine, progress: Progress) -> None:
-    def state() -> tuple[list[Any], int]:
-        snapshot = engine.snapshot()
-        return snapshot.pacers, snapshot.in_flight
-
-    await ProgressWriter(progress, progress.clock, sys.stderr, state).run()
