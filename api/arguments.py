@@ -8,13 +8,23 @@ import argparse
 import datetime
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from dikast.engine.errors import InputError
+from dikast.engine.files import check_output
 
 _SEED_MAX = 2**63 - 1  # what JSON readers and the generators of random numbers all take
 _WRITTEN = {"output": "-o", "record": "--record", "html": "--html", "sink": "--sink"}
 _NOT_WRITTEN_BY_RUNS = (".csv", ".tsv", ".tab", ".arrow", ".feather", ".zst")
+# Options of what is written as a whole when all is over, and whether its folder is made then.
+_AT_THE_END = {
+    "anchors": ("output", False),
+    "calibrate": ("output", False),
+    "weights": ("output", False),
+    "sesse build": ("output", True),
+    "sesse tune": ("output", True),
+    "sesse check": ("record", True),
+    "sesse evaluate": ("html", False),
+}
 _READ = (
     "pairs", "outcomes", "battles", "library", "anchors", "baseline", "labels", "config",
     "template", "votes", "holistic", "self_fix", "reference", "transfer", "thresholds",
@@ -22,8 +32,8 @@ _READ = (
 
 
 def check_arguments(args: argparse.Namespace) -> None:
-    """Refuse outputs that are also read, are named twice, have no name or promise what is not
-    written there, and unusable seeds.
+    """Refuse outputs that are also read, named twice, promise what is not written there or cannot
+    be written, and unusable seeds.
 
     Args:
         args: the parsed command line.
@@ -58,8 +68,15 @@ def check_arguments(args: argparse.Namespace) -> None:
                     f"{path}: a run writes JSON lines or Parquet; name OUT.jsonl, and make "
                     f"the table of it with dikast convert OUT.jsonl -o {path}"
                 )
-    if args.command == "anchors" and written:
-        _check_folder(written[0])
+    _check_places(args)
+
+
+def _check_places(args: argparse.Namespace) -> None:
+    """What is written at the end can be written, when nothing has been paid for yet."""
+    command = " ".join((args.command, getattr(args, "sesse_command", None) or "")).strip()
+    name, makes_folder = _AT_THE_END.get(command, ("", False))
+    for path in _paths(args, name):
+        check_output(path, makes_folder=makes_folder)
 
 
 def _is_date(text: str) -> bool:
@@ -67,15 +84,6 @@ def _is_date(text: str) -> bool:
         return datetime.date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
-
-
-def _check_folder(path: str) -> None:
-    """A run on anchors is written at its end, when it has been paid for."""
-    folder = Path(path).parent
-    if not folder.is_dir():
-        raise InputError(f"-o {path}: there is no folder {folder}; make it, or name another file")
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"-o {path}: the folder {folder} cannot be written; name another file")
 
 
 def _paths(args: argparse.Namespace, name: str) -> Iterator[str]:

@@ -12,7 +12,6 @@ import contextlib
 import signal
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Protocol
 
@@ -27,7 +26,7 @@ from dikast.engine.ports import PacerStats
 from dikast.merge import Merged, account, merge, merge_into, status_of, summary
 from dikast.outputs import Output
 from dikast.preflight import see_extras, see_merged_name
-from dikast.progress import Progress, ProgressWriter
+from dikast.progress import Progress, drawn
 from dikast.shards import Plan, Shard, ShardFiles
 from dikast.signals import on_signals
 
@@ -305,29 +304,19 @@ def _count_on(files: ShardFiles, offset: int, done: int, failed: int) -> tuple[i
     return offset, done, failed
 
 
-@contextlib.asynccontextmanager
-async def _drawn(args: argparse.Namespace, fleet: Fleet) -> AsyncGenerator[None, None]:
+def _drawn(args: argparse.Namespace, fleet: Fleet) -> contextlib.AbstractAsyncContextManager[None]:
     """Progress over all workers is drawn, if wanted, while the run goes on."""
-    if args.quiet:
-        yield
-        return
     count = ShardCount(fleet.plan, fleet.folder)
-    already, _ = count.look()
+    already = 0 if args.quiet else count.look()[0]
     progress = Progress(SystemClock(), total=fleet.plan.rows, already=already)
-    progress.start()
+    progress.in_flight_name = "workers busy"
 
     def state() -> tuple[list[PacerStats], int]:
         done, progress.failed = count.look()
         progress.done = done - already
         return [], fleet.busy
 
-    progress.in_flight_name = "workers busy"
-    drawing = asyncio.create_task(ProgressWriter(progress, progress.clock, sys.stderr, state).run())
-    try:
-        yield
-    finally:
-        drawing.cancel()
-        await asyncio.gather(drawing, return_exceptions=True)
+    return drawn(progress, state, quiet=args.quiet)
 
 
 def _end(args: argparse.Namespace, fleet: Fleet, target: Path, folder: Path) -> int:

@@ -1,12 +1,16 @@
 """Live progress of a run on stderr: counts what the events say and draws it on a timer.
 
-A terminal gets one live line, everything else a plain line every few seconds. Looks on from
-outside: knows no strategy, no provider and no key, and a run without it is the same run.
+A terminal gets one live line, everything else a plain line every few seconds. A command of several
+stages counts each by itself and leaves a line when it is over. Looks on from outside: knows no
+strategy, no provider and no key, and a run without it is the same run.
 """
 
+import asyncio
+import contextlib
 import math
-from collections.abc import Callable, Sequence
-from typing import TextIO
+import sys
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import TYPE_CHECKING, TextIO
 
 from dikast.engine.events import (
     CallDone,
@@ -18,6 +22,9 @@ from dikast.engine.events import (
 )
 from dikast.engine.model import Failed, Undecided
 from dikast.engine.ports import Clock, PacerStats
+
+if TYPE_CHECKING:
+    from dikast.engine.run import Engine
 
 LIVE_EVERY_S = 0.25
 PLAIN_EVERY_S = 5.0
@@ -45,6 +52,7 @@ class Progress:
         self.clock = clock
         self.total = total
         self.already = already
+        self.stage = ""
         self.done = 0
         self.failed = 0
         self.first_failures: dict[str, Failed] = {}
@@ -87,6 +95,19 @@ class Progress:
         """The run begins now; rates count from here."""
         self._started_s = self.clock.now()
 
+    def begin(self, stage: str, total: int) -> None:
+        """A stage of a command of several begins: what is told is its own from here.
+
+        Args:
+            stage: its name, told instead of "pairs".
+            total: of what it does.
+        """
+        self.stage, self.total = stage, total
+        self.already = self.done = self.failed = self.undecided = 0
+        self.calls = self.stored_calls = self.retries = 0
+        self.spent_usd = 0.0
+        self.start()
+
     def line(self, pacers: Sequence[PacerStats] = (), in_flight: int = 0) -> str:
         """Where the run stands, in one line without line breaks."""
         now_s = self.clock.now()
@@ -94,9 +115,10 @@ class Progress:
         rate = self.done / elapsed_s
         finished = self.done + self.already
         total = f"/{self.total:,}" if self.total is not None else ""
-        parts = [f"{finished:,}{total} pairs"]
+        unit = "" if self.stage else " pairs"
+        parts = [f"{self.stage} {finished:,}{total}{unit}".lstrip()]
         if self.done:
-            parts.append(f"{_rate(rate)} pairs/s")
+            parts.append(f"{_rate(rate)}{unit}/s")
         if self.calls:
             parts.append(f"{_rate(self.calls / elapsed_s)} calls/s")
         parts.append(f"{in_flight:,} {self.in_flight_name}")
@@ -120,6 +142,20 @@ class Progress:
         if self.stopping:
             parts.append(f"stopping ({self.stopping})")
         parts += self._waits(pacers, now_s)
+        return " | ".join(parts)
+
+    def result(self) -> str:
+        """What became of a stage, in one line: counts, price and time instead of rates."""
+        parts = [f"{self.stage} {self.done:,}/{self.total:,}"]
+        if asked := self.calls + self.stored_calls:
+            parts.append(f"{asked:,} calls ({self.stored_calls:,} from the store)")
+        if self.retries:
+            parts.append(f"{self.retries:,} retries")
+        if self.spent_usd:
+            parts.append(f"${self.spent_usd:,.4f}")
+        elapsed_s = 0.0 if self._started_s is None else self.clock.now() - self._started_s
+        if elapsed_s >= 1:
+            parts.append(duration(elapsed_s))
         return " | ".join(parts)
 
     def _waits(self, pacers: Sequence[PacerStats], now_s: float) -> list[str]:
@@ -216,6 +252,69 @@ class ProgressWriter:
 
     def __repr__(self) -> str:
         return f"ProgressWriter(live={self._live})"
+
+
+class StageProgress:
+    """Progress of a command that asks in several stages; see `OnProgress` of a build.
+
+    Args:
+        clock: for rates and the timer.
+        quiet: say nothing.
+    """
+
+    def __init__(self, clock: Clock, *, quiet: bool) -> None:
+        self.counts = Progress(clock)
+        self._quiet = quiet
+
+    def __call__(self, stage: str, done: int, total: int, bill: object = None) -> None:
+        """So much of a stage is done; calls and their price are counted by `counts`."""
+        if stage != self.counts.stage:
+            self.counts.begin(stage, total)
+        self.counts.done = done
+        if done >= total and not self._quiet:
+            # A live line is moved down by rich, which has the stream in its hands then.
+            sys.stderr.write(f"dikast: {self.counts.result()}\n")
+            sys.stderr.flush()
+
+    def drawn(self, engine: "Engine") -> contextlib.AbstractAsyncContextManager[None]:
+        """Draw while the block runs; `counts` must be an observer of the engine."""
+        return drawn(self.counts, state_of(engine), quiet=self._quiet)
+
+    def __repr__(self) -> str:
+        return f"StageProgress({self.counts.stage}: {self.counts!r})"
+
+
+@contextlib.asynccontextmanager
+async def drawn(
+    progress: Progress, state: Callable[[], tuple[Sequence[PacerStats], int]], *, quiet: bool
+) -> AsyncGenerator[None, None]:
+    """Progress is drawn on stderr while the block runs, and counted from its beginning.
+
+    Args:
+        progress: what to draw.
+        state: as for `ProgressWriter`.
+        quiet: draw nothing.
+    """
+    progress.start()
+    if quiet:
+        yield
+        return
+    drawing = asyncio.create_task(ProgressWriter(progress, progress.clock, sys.stderr, state).run())
+    try:
+        yield
+    finally:
+        drawing.cancel()
+        await asyncio.gather(drawing, return_exceptions=True)
+
+
+def state_of(engine: "Engine") -> Callable[[], tuple[Sequence[PacerStats], int]]:
+    """Where an engine stands: its pacers, and the calls in flight."""
+
+    def state() -> tuple[Sequence[PacerStats], int]:
+        snapshot = engine.snapshot()
+        return snapshot.pacers, snapshot.in_flight
+
+    return state
 
 
 def bar(progress: Progress, width: int) -> str:

@@ -19,6 +19,7 @@ from dikast.engine.errors import InputError
 from dikast.engine.lines import Flaw, read_items
 
 ROW_BYTES_MAX: Final = 64 << 20
+_DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 
 T = TypeVar("T")
 
@@ -97,10 +98,9 @@ def whole_file(path: Path, *, private: bool = False) -> Generator[BinaryIO, None
             yield file
         return
     place = path.resolve()  # a link stays a link: what it points to is replaced
-    draft = place.with_name(f"{place.name}.{os.getpid()}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    draft = _draft_of(place)
     try:
-        with os.fdopen(os.open(draft, flags, 0o600 if private else 0o666), "wb") as file:
+        with os.fdopen(os.open(draft, _DRAFT, 0o600 if private else 0o666), "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -109,6 +109,44 @@ def whole_file(path: Path, *, private: bool = False) -> Generator[BinaryIO, None
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
+
+
+def check_output(path: str | Path, *, makes_folder: bool = False) -> None:
+    """See that a file can be written whole later, before what goes into it is paid for.
+
+    Tries it: the draft that `whole_file` would write is opened and taken away. What is there at
+    `path` stays as it is.
+
+    Args:
+        path: of the file.
+        makes_folder: the folder is made when the file is written, and may be missing until then.
+
+    Raises:
+        InputError: it is a folder, or cannot be written.
+    """
+    where = Path(path)
+    try:
+        if where.is_dir():
+            raise InputError("is a folder; name a file", file=str(path))
+        if where.exists() and not where.is_file():
+            if not os.access(where, os.W_OK):
+                raise InputError("cannot be written: Permission denied", file=str(path))
+            return
+        draft = _draft_of(where.resolve())
+        folder = draft.parent
+        while makes_folder and not folder.exists():
+            folder = folder.parent
+        if not folder.exists():
+            message = f"there is no folder {folder}; make it, or name another file"
+            raise InputError(message, file=str(path))
+        os.close(os.open(folder / draft.name, _DRAFT, 0o600))
+        (folder / draft.name).unlink()
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from error
+
+
+def _draft_of(place: Path) -> Path:
+    return place.with_name(f"{place.name}.{os.getpid()}.tmp")
 
 
 def write_whole(path: str | Path, data: bytes) -> None:

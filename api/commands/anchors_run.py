@@ -107,7 +107,6 @@ def _output(args: argparse.Namespace) -> Path:
     output = Path(args.output)
     if output.exists() and output.samefile(args.anchors):
         raise ConfigError(f"-o {args.output}: is the anchor set itself; name another file")
-    wiring.check_output_name(args.output)
     return output
 
 

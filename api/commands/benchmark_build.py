@@ -48,6 +48,7 @@ from dikast.commands.rounds import Rounds, open_rounds
 from dikast.config import Settings
 from dikast.engine.chat import asked
 from dikast.engine.errors import ConfigError
+from dikast.engine.files import check_output
 from dikast.engine.model import Judge, Pair
 from dikast.strategies import Pairwise, load_template, swap
 from dikast.strategies.benchmark_answers import Answers
@@ -57,6 +58,7 @@ from dikast.tables import As
 
 REJECTED, REVIEW, BENCHMARK = "rejected.jsonl", "review.jsonl", "benchmark.json"
 PAIRS, STATISTICS = "pairs.jsonl", "statistics.json"
+_WRITTEN = (SCREEN, ANSWERS, CHALLENGE, TURNED_AWAY, REVIEW, PAIRS, BENCHMARK, STATISTICS)
 _TEMPLATES = ("pairwise-en", "pairwise-zh")
 
 
@@ -142,6 +144,8 @@ async def run(args: argparse.Namespace) -> int:
     decisions = None if args.labels is None else Decisions(args.labels)
     folder = Path(args.output)
     make_folder(folder, "the build")
+    for name in _WRITTEN:
+        check_output(folder / name)
     with Artefact(folder / REJECTED) as rejected:
         refusals = Refusals(rejected)
         clean(args, folder, account, refusals, cast.seed)

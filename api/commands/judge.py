@@ -1,12 +1,11 @@
 """`dikast judge`: pairs in, outcomes out, a ledger at the end, resumable at any point."""
 
 import argparse
-import asyncio
 import contextlib
 import functools
 import signal
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,12 +17,12 @@ from dikast.config import Settings
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, DikastError, RunStopped, SinkError
 from dikast.engine.model import Failed
-from dikast.engine.ports import PacerStats, Sink, Source
+from dikast.engine.ports import Sink, Source
 from dikast.engine.run import Engine, RunReport
 from dikast.logging import LogObserver, build_logger
 from dikast.outputs import Output
 from dikast.preflight import see_extras
-from dikast.progress import Progress, ProgressWriter, duration
+from dikast.progress import Progress, drawn, duration, state_of
 from dikast.rows import count_rows
 from dikast.shards import Job
 from dikast.signals import on_end_of_stdin, on_signals
@@ -158,7 +157,7 @@ async def _account(
     try:
         if lane is not None:
             await _judge_anchors(args, lane, engine, output)
-        async with _drawn(args, engine, progress):
+        async with drawn(progress, state_of(engine), quiet=args.quiet):
             report = await engine.run(
                 source,
                 sink,
@@ -231,28 +230,6 @@ def _on_signal(
                 lane.stop(count, which)
 
     return handle
-
-
-@contextlib.asynccontextmanager
-async def _drawn(
-    args: argparse.Namespace, engine: Engine, progress: Progress
-) -> AsyncGenerator[None, None]:
-    """Progress is drawn, if wanted, while the run goes on."""
-
-    def state() -> tuple[list[PacerStats], int]:
-        snapshot = engine.snapshot()
-        return snapshot.pacers, snapshot.in_flight
-
-    progress.start()
-    if args.quiet:
-        yield
-        return
-    drawing = asyncio.create_task(ProgressWriter(progress, progress.clock, sys.stderr, state).run())
-    try:
-        yield
-    finally:
-        drawing.cancel()
-        await asyncio.gather(drawing, return_exceptions=True)
 
 
 def _resumed(scan: OutputScan | TopicDone) -> str:

@@ -33,6 +33,7 @@ from dikast.commands.preferences_tables import fit_tables
 from dikast.commands.reporting import drawn
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError
+from dikast.engine.files import check_output
 from dikast.engine.model import Pair
 from dikast.engine.ports import Strategy
 from dikast.strategies.preferences import (
@@ -127,6 +128,9 @@ async def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _dry_run(plans, skipped)
     make_folder(folder)
+    for person in plans:
+        for path in (profile_path(folder, person), votes_path(folder, person)):
+            check_output(path)
     reports: dict[str, dict[str, FitReport]] = {}
     people: dict[str, Any] = {}
     for person, (topics, old) in plans.items():

@@ -7,7 +7,6 @@ and `dikast benchmark build`. What a killed command has paid for is found again 
 import asyncio
 import contextlib
 import signal
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +18,7 @@ from dikast.engine.errors import ProviderError, RunStopped, StopReason
 from dikast.engine.model import Outcome, Pair, Undecided
 from dikast.engine.ports import Ask, Clock, Sink, Source, Strategy
 from dikast.engine.run import Engine, RunReport
-from dikast.progress import Progress, ProgressWriter
+from dikast.progress import Progress, drawn, state_of
 from dikast.signals import drain_then_cancel, on_signals
 from dikast.strategies.sesse.stages import Failure, StageStop, in_order
 
@@ -192,21 +191,7 @@ async def open_rounds(
     )
 
     async with engine:
-        progress.start()
         rounds = Rounds(engine, current, progress, workers=run.workers)
         with on_signals(rounds.on_signal):
-            drawing = None if quiet else asyncio.create_task(_draw(engine, progress))
-            try:
+            async with drawn(progress, state_of(engine), quiet=quiet):
                 yield rounds
-            finally:
-                if drawing is not None:
-                    drawing.cancel()
-                    await asyncio.gather(drawing, return_exceptions=True)
-
-
-async def _draw(engine: Engine, progress: Progress) -> None:
-    def state() -> tuple[list[Any], int]:
-        snapshot = engine.snapshot()
-        return snapshot.pacers, snapshot.in_flight
-
-    await ProgressWriter(progress, progress.clock, sys.stderr, state).run()

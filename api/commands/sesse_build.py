@@ -15,7 +15,6 @@ import msgspec
 from dikast import status, wiring
 from dikast.commands.reporting import drawn
 from dikast.commands.sesse_common import (
-    StageProgress,
     judge_named,
     labelled_rows,
     say,
@@ -30,6 +29,7 @@ from dikast.engine.ports import CallStore
 from dikast.engine.run import Engine
 from dikast.engine.store import open_store
 from dikast.extras import see_installed
+from dikast.progress import StageProgress
 from dikast.providers import TruthTable
 from dikast.signals import on_signals
 from dikast.strategies.sesse.bills import Built
@@ -50,7 +50,6 @@ async def run(args: argparse.Namespace) -> int:
     params = params_of(args)
     settings, names = settings_of(args, args.builder)
     params = msgspec.structs.replace(params, seed=settings.run.seed)
-    wiring.check_output_name(args.output)
     rows = await labelled_rows(args.pairs, args.format, settings.run.limit)
     mine, calibration, split = split_rows(
         rows.pairs, share=args.split_dev, seed=params.seed, stratify=args.stratify
@@ -62,17 +61,23 @@ async def run(args: argparse.Namespace) -> int:
     see_installed("sesse", "dikast sesse build", "numpy", "scipy")
     clock = SystemClock()
     embedder = build_embedder(args.embedder, settings, clock=clock)
+    progress = StageProgress(clock, quiet=args.quiet)
     engine = wiring.build_engine(
-        settings, store=store, clock=clock, truth=TruthTable.from_pairs(rows.pairs)
+        settings,
+        store=store,
+        clock=clock,
+        truth=TruthTable.from_pairs(rows.pairs),
+        observers=(progress.counts,),
     )
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(embedder.aclose)
         await stack.enter_async_context(engine)
+        await stack.enter_async_context(progress.drawn(engine))
         built = await _build(
             args,
             settings,
             engine,
-            _Parts(judge, judge_named(settings, names[-1]), embedder, params, clock),
+            _Parts(judge, judge_named(settings, names[-1]), embedder, params, progress),
             mine,
             split,
             fingerprint(rows.pairs),
@@ -91,13 +96,18 @@ class _Parts:
     """What a build is made of."""
 
     def __init__(
-        self, judge: Judge, drafter: Judge, embedder: Any, params: BuildParams, clock: SystemClock
+        self,
+        judge: Judge,
+        drafter: Judge,
+        embedder: Any,
+        params: BuildParams,
+        progress: StageProgress,
     ) -> None:
         self.judge = judge
         self.drafter = drafter
         self.embedder = embedder
         self.params = params
-        self.clock = clock
+        self.progress = progress
 
 
 async def _build(
@@ -114,12 +124,11 @@ async def _build(
     from dikast.strategies.sesse.embedding import StoredEmbedder
     from dikast.strategies.sesse.workdir import Workdir
 
-    progress = StageProgress(parts.clock, quiet=args.quiet)
     stop = StageStop()
     stored = StoredEmbedder(
         parts.embedder,
         engine.store,
-        on_done=lambda done, total: progress("embed", done, total, None),
+        on_done=lambda done, total: parts.progress("embed", done, total),
     )
     builder = LibraryBuilder(
         parts.judge,
@@ -130,7 +139,7 @@ async def _build(
         workdir=Workdir(Path(args.work_dir or f"{args.output}.work")),
         workers=settings.run.workers,
         stop=stop,
-        on_progress=progress,
+        on_progress=parts.progress,
         failures_max=args.allow_failures,
     )
     work = asyncio.ensure_future(builder.run(mine, split=split, fingerprint=print_of_rows))

@@ -10,7 +10,6 @@ import msgspec
 from dikast import status, wiring
 from dikast.commands.reporting import drawn
 from dikast.commands.sesse_common import (
-    StageProgress,
     judge_named,
     rows_of,
     say,
@@ -20,6 +19,7 @@ from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, ProviderError
 from dikast.engine.model import Judge, Outcome, Pair
 from dikast.extras import see_installed
+from dikast.progress import StageProgress
 from dikast.providers import TruthTable
 from dikast.strategies import SesseConfig
 from dikast.strategies.pairwise import judge_spec
@@ -108,10 +108,12 @@ async def _judged(
         store=wiring.store_path(settings, Path(args.library)),
         clock=clock,
         truth=TruthTable.from_pairs(pairs),
+        observers=(progress.counts,),
     )
     outcomes: list[Outcome] = []
     failures: list[Failure] = []
-    async with engine:
+    async with engine, progress.drawn(engine):
+        progress("canary", 0, len(pairs))
         ask = engine.asker()
 
         async def one(pair: Pair) -> Outcome | Failure:
@@ -126,7 +128,7 @@ async def _judged(
                 failures.append(each)
             else:
                 outcomes.append(each)
-            progress("canary", len(outcomes) + len(failures), len(pairs), ask)
+            progress("canary", len(outcomes) + len(failures), len(pairs))
     return outcomes, failures
 
 

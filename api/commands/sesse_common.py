@@ -1,4 +1,4 @@
-"""What the sub-commands of `dikast sesse` share: who judges, the rows, the engine, the progress."""
+"""What the sub-commands of `dikast sesse` share: who judges, and the rows."""
 
 import argparse
 import sys
@@ -9,13 +9,8 @@ from dikast import settling, wiring
 from dikast.config import Settings, load_settings
 from dikast.engine.errors import ConfigError
 from dikast.engine.model import Judge, Pair
-from dikast.engine.ports import Clock
 from dikast.engine.sources import FileSource
-from dikast.strategies.sesse.bills import BilledAsk
 from dikast.strategies.sesse.split import Rows, usable
-
-_EVERY_S = 5.0
-_LIVE_EVERY_S = 0.1
 
 
 def settings_of(args: argparse.Namespace, *more_judges: str | None) -> tuple[Settings, list[str]]:
@@ -92,44 +87,6 @@ async def rows_of(
     finally:
         await source.aclose()
     return pairs, bad
-
-
-class StageProgress:
-    """Tells on stderr how far each stage is; a terminal sees one live line.
-
-    Args:
-        clock: for the pauses between two lines.
-        quiet: say nothing.
-    """
-
-    def __init__(self, clock: Clock, *, quiet: bool) -> None:
-        self._clock = clock
-        self._quiet = quiet
-        self._live = sys.stderr.isatty()
-        self._next_s = 0.0
-        self._stage = ""
-
-    def __call__(self, stage: str, done: int, total: int, bill: BilledAsk | None) -> None:
-        """See `OnProgress`."""
-        if self._quiet:
-            return
-        now_s = self._clock.now()
-        if stage != self._stage:
-            self._stage, self._next_s = stage, now_s + (0.0 if self._live else _EVERY_S)
-        if done < total and now_s < self._next_s:
-            return
-        self._next_s = now_s + (_LIVE_EVERY_S if self._live else _EVERY_S)
-        text = f"dikast: {stage} {done:,}/{total:,}"
-        if bill is not None and bill.calls:
-            text += f" | {bill.calls:,} calls ({bill.stored_calls:,} from the store)"
-            if bill.cost_usd:
-                text += f" | ${bill.cost_usd:,.4f}"
-        if self._live:
-            text = f"\r\x1b[2K{text}" + ("\n" if done >= total else "")
-        else:
-            text += "\n"
-        sys.stderr.write(text)
-        sys.stderr.flush()
 
 
 def judge_named(settings: Settings, name: str) -> Judge:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from dikast import wiring
-from dikast.commands.sesse_common import StageProgress, say
+from dikast.commands.sesse_common import say
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import InputError, RunStopped
@@ -23,6 +23,7 @@ from dikast.engine.model import Outcome, Pair, Verdict, Winner
 from dikast.engine.ports import Strategy
 from dikast.engine.run import RunReport
 from dikast.engine.sources import IterableSource
+from dikast.progress import StageProgress
 from dikast.providers import TruthTable
 from dikast.signals import drain_then_cancel, on_signals
 from dikast.sinks import JsonlSink
@@ -73,10 +74,12 @@ class Runs:
 
         def watch(event: Event) -> None:
             nonlocal done
+            self._progress.counts(event)
             if isinstance(event, PairDone):
                 done += 1
-                self._progress(name, done, len(pairs), None)
+                self._progress(name, done, len(pairs))
 
+        self._progress.counts.begin(name, len(pairs))
         engine = wiring.build_engine(
             self._settings,
             store=self._store,
@@ -87,7 +90,7 @@ class Runs:
         )
         sink = JsonlSink(path, fresh=True, sync="close")
         try:
-            async with engine:
+            async with engine, self._progress.drawn(engine):
                 with on_signals(drain_then_cancel(engine, partial(say, self._args))):
                     report = await engine.run(IterableSource(list(pairs)), sink)
         finally:

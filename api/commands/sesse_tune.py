@@ -39,7 +39,6 @@ async def run(args: argparse.Namespace) -> int:
     """Judge what is missing, tune, write, tell."""
     with needs("analysis", "sesse tune"):  # before the runs are paid for
         import_module("dikast.analysis.intervals")
-    wiring.check_output_name(args.output)
     gate = _gate(args)
     library = load_library(args.library)
     failed = 0

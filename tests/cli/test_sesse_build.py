@@ -1,6 +1,7 @@
 """`dikast sesse build` and `show` as a user meets them."""
 
 import json
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -82,7 +83,8 @@ def test_a_library_is_built_shown_and_the_same_again(cli: Cli, world: Path) -> N
         "turned away",
     ):
         assert said in first.out
-    assert "dikast: holistic 90/90" in first.err
+    assert "dikast: holistic 90/90 | 90 calls (0 from the store)" in first.err
+    assert "dikast: cluster 6/6\n" in first.err
     library = json.loads((world / "lib.json").read_text())
     assert {cluster["label"] for cluster in library["clusters"]} == {
         "the request asks for an exact number of items",
@@ -313,6 +315,7 @@ def recorded(cli: Cli, world: Path) -> Path:
     assert cli(*words(world, "--quiet")).code == 0
     done = cli(*check(world, "lib.json", "--record", world / "ref.json"))
     assert done.code == 0, done.err
+    assert re.search(r"dikast: canary 40/40 \| \d+ calls \(0 from the store\)", done.err)
     return world
 
 

@@ -113,6 +113,8 @@ def test_a_tuned_library_is_shown_to_people_with_what_it_rests_on(cli: Cli, worl
     assert "240 labelled rows; left out: none" in ran.out
     assert "chosen" in ran.out
     assert "no rows were kept apart" in ran.err
+    assert "dikast: holistic 240/240 | 240 calls (0 from the store)" in ran.err
+    assert "dikast: self-fix 7/7 | " in ran.err
 
 
 def test_the_whole_way_tune_judge_evaluate(cli: Cli, world: Path) -> None:

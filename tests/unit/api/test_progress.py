@@ -9,7 +9,7 @@ from dikast.engine.clock import ManualClock
 from dikast.engine.events import CallDone, CallRetried, KeyPaused, PairDone, RunStopping
 from dikast.engine.model import Failed, Undecided, Verdict
 from dikast.engine.ports import PacerStats
-from dikast.progress import Progress, ProgressWriter, bar, duration
+from dikast.progress import Progress, ProgressWriter, StageProgress, bar, drawn, duration
 
 
 def _progress(**kwargs: int) -> tuple[Progress, ManualClock]:
@@ -125,3 +125,61 @@ async def test_elsewhere_than_on_a_terminal_plain_lines_are_written() -> None:
         )
 
     assert stream.getvalue().splitlines() == ["dikast: 0 pairs | 3 in flight"] * 2
+
+
+def _asked(progress: Progress, *, from_store: bool) -> None:
+    progress(
+        CallDone(key="k", pacer="p", pair_id="1", latency_s=0, from_store=from_store, cost_usd=0.25)
+    )
+
+
+def test_each_stage_counts_for_itself_and_leaves_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = ManualClock(100.0)
+    stages = StageProgress(clock, quiet=False)
+    stages("draft", 0, 4)
+    for _ in range(3):
+        _asked(stages.counts, from_store=False)
+    stages("draft", 2, 4)
+    clock.now_s += 4
+    assert stages.counts.line(in_flight=1) == (
+        "draft 2/4 | 0.5/s | 0.8 calls/s | 1 in flight | $0.7500 | ETA 4 s"
+    )
+    assert bar(stages.counts, 8) == "████░░░░  50% | "
+    _asked(stages.counts, from_store=True)
+    stages("draft", 4, 4)
+    stages("cluster", 3, 3)
+    stages("summarise", 0, 3)
+    _asked(stages.counts, from_store=True)
+    stages("summarise", 3, 3)
+    assert capsys.readouterr().err.splitlines() == [
+        "dikast: draft 4/4 | 4 calls (1 from the store) | $0.7500 | 4 s",
+        "dikast: cluster 3/3",
+        "dikast: summarise 3/3 | 1 calls (1 from the store)",
+    ]
+
+
+def test_stages_may_be_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    stages = StageProgress(ManualClock(), quiet=True)
+    stages("draft", 4, 4)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+async def test_a_block_is_drawn_from_its_beginning_to_its_end(
+    capsys: pytest.CaptureFixture[str], quiet: bool
+) -> None:
+    class YieldingClock(ManualClock):
+        async def sleep(self, seconds: float) -> None:
+            await super().sleep(seconds)
+            await asyncio.sleep(0)
+
+    progress = Progress(YieldingClock())
+    before = asyncio.all_tasks()
+    async with drawn(progress, lambda: ((), 2), quiet=quiet):
+        for _ in range(3):
+            await asyncio.sleep(0)
+    said = capsys.readouterr().err.splitlines()
+    assert set(said) == (set() if quiet else {"dikast: 0 pairs | 2 in flight"})
+    assert asyncio.all_tasks() == before

@@ -10,7 +10,14 @@ import msgspec
 import pytest
 
 from dikast.engine.errors import InputError
-from dikast.engine.files import csv_rows, decoded_rows, rows_in, whole_file, write_whole
+from dikast.engine.files import (
+    check_output,
+    csv_rows,
+    decoded_rows,
+    rows_in,
+    whole_file,
+    write_whole,
+)
 
 
 def test_rows_carry_their_lines_and_blank_lines_count(tmp_path: Path) -> None:
@@ -77,3 +84,44 @@ def test_a_device_is_written_as_it_is() -> None:
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written: No such file"):
         write_whole(tmp_path / "none" / "file", b"x")
+
+
+@pytest.mark.parametrize("name", ["new.json", "there.json", "linked.json", "/dev/null"])
+def test_an_output_that_can_be_written_is_let_in_and_left_as_it_is(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "there.json").write_text("old")
+    (tmp_path / "linked.json").symlink_to("there.json")
+    before = sorted(tmp_path.iterdir())
+    check_output(tmp_path / name)
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "there.json").read_text() == "old"
+
+
+@pytest.mark.parametrize("makes_folder", [False, True])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("folder", "is a folder; name a file"),
+        ("file/new.json", "cannot be written: Not a directory"),
+        ("x" * 300, "cannot be written: File name too long"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_told_beforehand(
+    tmp_path: Path, name: str, said: str, makes_folder: bool
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match=said):
+        check_output(tmp_path / name, makes_folder=makes_folder)
+
+
+def test_a_missing_folder_is_told_unless_it_will_be_made(tmp_path: Path) -> None:
+    where = tmp_path / "not" / "there" / "new.json"
+    with pytest.raises(InputError, match=r"there is no folder .*there; make it"):
+        check_output(where)
+    check_output(where, makes_folder=True)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "not").write_text("a file now")
+    with pytest.raises(InputError, match="cannot be written: Not a directory"):
+        check_output(where, makes_folder=True)
