@@ -1,9 +1,9 @@
 """Shards: a run cut into parts that any worker, anywhere, can judge by itself and again.
 
-Before the first pair: `make_plan` reads the whole input once and writes down which rows belong to
-which shard, what the input looked like and what will judge it. A worker turns its shard into a
-source (`source_of`) and its place on disk (`ShardFiles`). The plan depends on nothing but input
-and settings, so that workers who make it at the same time make the same one. Judges nothing.
+Before the first pair: `make_plan` reads the input once and writes down which rows belong to which
+shard and what will judge them. A worker turns its shard into a source (`source_of`) and its place
+on disk (`ShardFiles`). The plan depends on nothing but input and settings, so that workers who
+make it at the same time make the same one. Judges nothing.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dikast import manifest as records
-from dikast import streams, wiring
+from dikast import seals, streams, wiring
 from dikast.config import Settings
 from dikast.engine.errors import ConfigError, InputError, SinkError, SpecMismatchError
 from dikast.engine.ids import IdTable
@@ -92,6 +92,7 @@ class Plan(Record, frozen=True):
     shards: tuple[Shard, ...]
     taken: tuple[Taken, ...] = ()
     format: int = FORMAT
+    seal: str = ""
 
 
 class Job(NamedTuple):
@@ -385,8 +386,8 @@ def write_plan(folder: Path, plan: Plan) -> Path:
         SinkError: it cannot be written.
         SpecMismatchError: the folder holds another plan.
     """
-    path = folder / PLAN_NAME
-    if path.exists() and read_plan(path) != plan:
+    path, plan = folder / PLAN_NAME, seals.sealed(plan)
+    if path.exists() and seals.sealed(read_plan(path)) != plan:
         raise SpecMismatchError(
             f"{path}: is the plan of another input, configuration or number of shards; name "
             "another folder"
@@ -418,6 +419,7 @@ def read_plan(path: Path) -> Plan:
         raise InputError(f"is no plan of dikast ({error})", file=str(path)) from error
     if plan.format != FORMAT:
         raise InputError("is a plan of another version of dikast; make it anew", file=str(path))
+    seals.check(plan, plan.seal, str(path))
     return plan
 
 

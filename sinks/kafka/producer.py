@@ -417,7 +417,7 @@ def explain(where: str, error: KafkaError) -> SinkError:
     if code == KafkaError._MSG_TIMED_OUT:
         return SinkError(
             f"{where}: records were not confirmed in time ({error.str()}); see to the brokers and "
-            "run the same again"
+            "the topic and run the same again"
         )
     if code in _NOT_THERE:
         return SinkError(f"{where}: there is no such topic; create it first")
