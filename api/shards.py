@@ -26,6 +26,7 @@ from dikast.engine.errors import ConfigError, InputError, SinkError, SpecMismatc
 from dikast.engine.ids import IdTable
 from dikast.engine.lines import is_plain_lines
 from dikast.engine.model import BadRow, Record
+from dikast.engine.places import is_pipe
 from dikast.engine.ranges import FileRange, RangeSource, is_of_lines
 from dikast.engine.sources import FileSource
 from dikast.engine.spec import spec_hash, spec_tree
@@ -174,7 +175,7 @@ async def make_plan(
         if value is not None and value < 1:
             raise ConfigError(f"{option}: must be at least 1, not {value}")
     for path in paths:
-        if path == "-" or streams.is_kafka(path):
+        if path == "-" or streams.is_kafka(path) or is_pipe(path):
             raise ConfigError(f"{path}: only files can be cut into shards; write it to one first")
     scan = _Scan(list(paths), form or "auto")
     await scan.read(limit)
@@ -279,8 +280,7 @@ class _Scan:
 
 def _shards(scan: _Scan, cuts: list[int], inputs: Sequence[InputFile], folder: Path) -> list[Shard]:
     """Every shard with its parts; plain files get byte offsets and digests of their own."""
-    out: list[Shard] = []
-    starts: dict[int, dict[int, int]] = {}
+    out, starts = list[Shard](), dict[int, dict[int, int]]()
     for index, (begin, end) in enumerate(itertools.pairwise(cuts)):
         parts: list[Part] = []
         offset = 0
@@ -418,7 +418,7 @@ def read_plan(path: Path) -> Plan:
     except msgspec.DecodeError as error:
         raise InputError(f"is no plan of dikast ({error})", file=str(path)) from error
     if plan.format != FORMAT:
-        raise InputError("is a plan of another version of dikast; make it anew", file=str(path))
+        raise InputError("is a plan of another dikast; make it anew", file=str(path))
     seals.check(plan, plan.seal, str(path))
     return plan
 
