@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import fsspec
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow.ipc
 import pytest
 
 from dikast.cli import main
-from dikast.engine import arrowrows
+from dikast.engine import arrowrows, remote
 from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.model import BadRow
 from dikast.engine.places import places, shown
@@ -251,3 +251,32 @@ def test_a_named_pipe_is_converted_whole_and_not_cut(
 async def test_one_column_for_both_answers_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'x' stands for both answers"):
         FileSource(tmp_path / "a.csv", columns={"response_a": "x", "response_b": "x"})
+
+
+@pytest.mark.realtime
+async def test_a_web_server_that_falls_silent_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken = Event()
+
+    class Silent(SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            woken.wait(20)
+
+        do_HEAD = do_GET  # noqa: N815 - the name is the method's
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    monkeypatch.setattr(remote, "_SILENT_S", 0.3)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Silent)
+    serving = Thread(target=server.serve_forever)
+    serving.start()
+    try:
+        with pytest.raises(InputError, match="cannot be read: Timeout"):
+            await ids_of(f"http://127.0.0.1:{server.server_port}/a.jsonl")
+    finally:
+        woken.set()
+        server.shutdown()
+        serving.join()
+        server.server_close()
