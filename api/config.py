@@ -359,6 +359,10 @@ def _check_pacing(pacing: PacingSettings) -> None:
         raise ConfigError(
             "pacing.shared: must be the address of a Redis, such as redis://host:6379/0"
         )
+    if not all(each.isdecimal() for each in rest.partition("?")[0].split("/")[1:] if each):
+        raise ConfigError(
+            "pacing.shared: what follows the port must be the number of a database, such as /0"
+        )
     if "@" in rest:
         raise ConfigError(
             "pacing.shared: must not hold a login; put the password into the variable "

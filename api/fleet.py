@@ -266,7 +266,10 @@ def _is_done(folder: Path, shard: Shard) -> bool:
     """True when the shard is whole and nothing in it failed; the worker looks more closely."""
     done = ShardFiles(folder, shard.index).done
     manifest = records.read_manifest(done) if done.exists() else None
-    return manifest is not None and manifest.runs[-1].status == "complete"
+    if manifest is None or manifest.runs[-1].status != "complete":
+        return False
+    with done.open("rb") as file:
+        return sum(1 for _ in file) == shard.rows
 
 
 def _last_spent_usd(files: ShardFiles) -> float | None:

@@ -178,24 +178,27 @@ def merge_into(
         fresh: keep an output of another origin as OUT.old; else it is refused.
 
     Raises:
-        ConfigError: the output is there and was not merged from this folder.
+        ConfigError: the output is there and was not merged from this folder, or is part of it.
         InputError: a shard cannot be read, or is not of this plan.
         SinkError: the output or its manifest cannot be written.
     """
     clock = SystemClock()
     output = Output(str(target), argv=argv, clock=clock)
     inputs = [str(folder / PLAN_NAME)]
-    if target.exists() and not is_merged(target, folder):
-        if not fresh:
-            raise ConfigError(
-                f"{target}: is there and was not merged from {folder}; name another output, or "
-                f"keep it as {target}.old with --fresh"
-            )
-        output.set_aside()
+    if target.resolve() in _own_files(plan, folder):
+        raise ConfigError(f"{target}: belongs to the shards that are merged; name another output")
+    foreign = target.exists() and not is_merged(target, folder)
+    if foreign and not fresh:
+        raise ConfigError(
+            f"{target}: is there and was not merged from {folder}; name another output, or keep it "
+            f"as {target}.old with --fresh"
+        )
     started_s = clock.now()
     merged = merge(plan, folder, None)
     if not merged.complete and not partial:
         return merged
+    if foreign:
+        output.set_aside()
     merged = merge(plan, folder, target)
     seed = plan.choices.seed or 0
     output.begin(
@@ -213,6 +216,15 @@ def merge_into(
     )
     output.end(report, simulated=merged.simulated)
     return merged
+
+
+def _own_files(plan: Plan, folder: Path) -> set[Path]:
+    """What a merge reads, and what judging its shards needs."""
+    own = {(folder / PLAN_NAME).resolve()}
+    for shard in plan.shards:
+        files = ShardFiles(folder, shard.index)
+        own.update(each.resolve() for each in (files.done, files.part, files.store))
+    return own
 
 
 def is_merged(target: Path, folder: Path) -> bool:
@@ -243,7 +255,10 @@ def account(merged: Merged, plan: Plan, where: str, *, partial: bool) -> list[st
     if merged.missing:
         lines.append(f"missing: shards {named(merged.missing)}")
     if merged.twice:
-        lines.append(f"in two shards, the first one stands: {named(merged.twice)}")
+        lines.append(
+            f"in two shards, the first one stands: {named(merged.twice)}; move away the shard that "
+            "does not belong there and judge it again"
+        )
     if not merged.complete and not partial:
         lines.append(
             "nothing was written; judge what is missing, or write what is there: --partial"

@@ -16,7 +16,7 @@ import msgspec
 from dikast import manifest as records
 from dikast import settling, shards, status
 from dikast.config import Settings
-from dikast.engine.errors import ConfigError
+from dikast.engine.errors import ConfigError, InputError
 from dikast.settling import Choices
 from dikast.shards import Job, Plan, ShardFiles
 from dikast.sinks import scan_output
@@ -44,9 +44,18 @@ async def run(args: argparse.Namespace, judge: Judge) -> int:
     files = ShardFiles(folder, index)
     if files.done.exists():
         scan = scan_output(files.done)
-        if scan is None or not scan.retry:
+        found = scan.done + scan.retry if scan is not None else 0
+        if found == shard.rows and scan is not None and not scan.retry:
             say(args, f"shard {index} is done already: {files.done}")
             return _told(files)
+        if found > shard.rows:
+            raise InputError(
+                f"has {found:,} outcomes for {shard.rows:,} rows; move it away and judge the shard "
+                "again",
+                file=str(files.done),
+            )
+        if found < shard.rows:
+            tell(f"{files.done}: has {found:,} outcomes for {shard.rows:,} rows; the rest follows")
         files.reopen()
     settings = settings_of(plan, folder, args)
     args.output = str(files.part)

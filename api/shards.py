@@ -1,9 +1,9 @@
 """Shards: a run cut into parts that any worker, anywhere, can judge by itself and again.
 
-Before the first pair: `make_plan` reads the whole input once and writes down which rows belong to
-which shard, what the input looked like and what will judge it. A worker turns its shard into a
-source (`source_of`) and its place on disk (`ShardFiles`). The plan depends on nothing but input
-and settings, so that workers who make it at the same time make the same one. Judges nothing.
+Before the first pair: `make_plan` reads the input once and writes down which rows belong to which
+shard and what will judge them. A worker turns its shard into a source (`source_of`) and its place
+on disk (`ShardFiles`). The plan depends on nothing but input and settings, so that workers who
+make it at the same time make the same one. Judges nothing.
 """
 
 import contextlib
@@ -20,12 +20,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dikast import manifest as records
-from dikast import streams, wiring
+from dikast import seals, streams, wiring
 from dikast.config import Settings
 from dikast.engine.errors import ConfigError, InputError, SinkError, SpecMismatchError
 from dikast.engine.ids import IdTable
 from dikast.engine.lines import is_plain_lines
 from dikast.engine.model import BadRow, Record
+from dikast.engine.places import is_pipe
 from dikast.engine.ranges import FileRange, RangeSource, is_of_lines
 from dikast.engine.sources import FileSource
 from dikast.engine.spec import spec_hash, spec_tree
@@ -92,6 +93,7 @@ class Plan(Record, frozen=True):
     shards: tuple[Shard, ...]
     taken: tuple[Taken, ...] = ()
     format: int = FORMAT
+    seal: str = ""
 
 
 class Job(NamedTuple):
@@ -173,7 +175,7 @@ async def make_plan(
         if value is not None and value < 1:
             raise ConfigError(f"{option}: must be at least 1, not {value}")
     for path in paths:
-        if path == "-" or streams.is_kafka(path):
+        if path == "-" or streams.is_kafka(path) or is_pipe(path):
             raise ConfigError(f"{path}: only files can be cut into shards; write it to one first")
     scan = _Scan(list(paths), form or "auto")
     await scan.read(limit)
@@ -278,8 +280,7 @@ class _Scan:
 
 def _shards(scan: _Scan, cuts: list[int], inputs: Sequence[InputFile], folder: Path) -> list[Shard]:
     """Every shard with its parts; plain files get byte offsets and digests of their own."""
-    out: list[Shard] = []
-    starts: dict[int, dict[int, int]] = {}
+    out, starts = list[Shard](), dict[int, dict[int, int]]()
     for index, (begin, end) in enumerate(itertools.pairwise(cuts)):
         parts: list[Part] = []
         offset = 0
@@ -385,8 +386,8 @@ def write_plan(folder: Path, plan: Plan) -> Path:
         SinkError: it cannot be written.
         SpecMismatchError: the folder holds another plan.
     """
-    path = folder / PLAN_NAME
-    if path.exists() and read_plan(path) != plan:
+    path, plan = folder / PLAN_NAME, seals.sealed(plan)
+    if path.exists() and seals.sealed(read_plan(path)) != plan:
         raise SpecMismatchError(
             f"{path}: is the plan of another input, configuration or number of shards; name "
             "another folder"
@@ -417,7 +418,8 @@ def read_plan(path: Path) -> Plan:
     except msgspec.DecodeError as error:
         raise InputError(f"is no plan of dikast ({error})", file=str(path)) from error
     if plan.format != FORMAT:
-        raise InputError("is a plan of another version of dikast; make it anew", file=str(path))
+        raise InputError("is a plan of another dikast; make it anew", file=str(path))
+    seals.check(plan, plan.seal, str(path))
     return plan
 
 

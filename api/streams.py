@@ -60,8 +60,27 @@ def is_exactly_once(source: Source) -> bool:
     return bool(getattr(address, "exactly_once", False))
 
 
-def open_sink(where: str, *, clock: Clock) -> Sink:
-    """The sink into a topic.
+def check_topics(where: Sequence[str], source: Source) -> None:
+    """See that no topic is written twice, and that none is read by the same command.
+
+    Raises:
+        ConfigError: one is; its outcomes would stand there twice, or come back as input for ever.
+    """
+    taken: set[tuple[str, str]] = set()
+    for address in (_kafka().parse_address(each) for each in where if is_kafka(each)):
+        place = (address.servers, address.topic)
+        if place in taken:
+            raise ConfigError(f"{address.name}: is written twice; name another topic")
+        if isinstance(source, StreamSource) and address.topic == source.address.topic:  # type: ignore[attr-defined]
+            raise ConfigError(
+                f"{address.name}: is read by the same command, so outcomes would come back as "
+                "input; name another topic"
+            )
+        taken.add(place)
+
+
+def open_sink(where: str, *, clock: Clock, tell: Callable[[str], None]) -> Sink:
+    """The sink into a topic; `tell` is told at the end of what went elsewhere.
 
     Raises:
         ConfigError: the address is wrong.
@@ -73,12 +92,19 @@ def open_sink(where: str, *, clock: Clock) -> Sink:
             f"{address.name}: exactly_once belongs to the address of the input topic; an output "
             "alone is idempotent and is resumed from what it holds"
         )
-    sink: Sink = library.KafkaSink(address, run=_run_name(clock))
+    sink: Sink = library.KafkaSink(address, run=_run_name(clock), tell=tell)
     return sink
 
 
-def open_transactional(where: str, more: Sequence[str], source: "Source", *, clock: Clock) -> Sink:
-    """The sink whose transactions carry the source's positions.
+def open_transactional(
+    where: str,
+    more: Sequence[str],
+    source: "Source",
+    *,
+    clock: Clock,
+    tell: Callable[[str], None],
+) -> Sink:
+    """The sink whose transactions carry the source's positions; `tell` as in `open_sink`.
 
     Raises:
         ConfigError: the output is no topic of the same brokers, or there are further sinks.
@@ -97,7 +123,9 @@ def open_transactional(where: str, more: Sequence[str], source: "Source", *, clo
             f"{address.name}: with exactly_once input and output have to be on the same brokers"
         )
     name = _run_name(clock)
-    sink: Sink = library.TransactionalSink(address, source, run=name, member=name, clock=clock)
+    sink: Sink = library.TransactionalSink(
+        address, source, run=name, member=name, clock=clock, tell=tell
+    )
     return sink
 
 

@@ -282,26 +282,34 @@ def open_sinks(
     source: Source,
     clock: Clock,
     on_drop: Callable[[Sink, SinkError], None] | None = None,
+    tell: Callable[[str], None],
 ) -> Sink:
     """The output's sink, and every further one beside it.
 
     A further sink named `optional:URL` is dropped when it breaks (`on_drop` is told); any other
-    stops the run.
+    stops the run. `tell` is told what went elsewhere than to the outputs.
 
     Raises:
-        ConfigError: a kind of sink is not known, or does not go with the source.
+        ConfigError: a kind of sink is not known, does not go with the source, or is named twice.
         SinkError: an output cannot be opened, or another run is writing it.
     """
+    places = [each.removeprefix(_OPTIONAL) for each in more]
+    streams.check_topics([output.where, *places], source)
     if streams.is_exactly_once(source):
-        return streams.open_transactional(output.where, more, source, clock=clock)
+        return streams.open_transactional(output.where, more, source, clock=clock, tell=tell)
     if resume is None and output.path is not None:
         # There was no output when it was looked for: one that is there now is another run's.
         resume = OutputScan(journal_of(output.path))
     optional = [each.startswith(_OPTIONAL) for each in more]
-    beside = [_open_sink(each.removeprefix(_OPTIONAL), clock) for each in more]
+    beside = [
+        streams.open_sink(each, clock=clock, tell=tell)
+        if streams.is_kafka(each)
+        else sinks.build(each)
+        for each in places
+    ]
     # The output is the truth about what is done, so it gets an outcome after all others.
     if streams.is_kafka(output.where):
-        last = streams.open_sink(output.where, clock=clock)
+        last = streams.open_sink(output.where, clock=clock, tell=tell)
     elif is_table_name(output.where):
         last = ParquetSink(output.where, resume=resume, sync="close")
     else:
@@ -311,10 +319,6 @@ def open_sinks(
         policies: list[BrokenPolicy] = ["drop" if each else "stop" for each in optional]
         sink = FanoutSink([*beside, last], broken=[*policies, "stop"], on_drop=on_drop)
     return streams.with_commits(sink, source)
-
-
-def _open_sink(where: str, clock: Clock) -> Sink:
-    return streams.open_sink(where, clock=clock) if streams.is_kafka(where) else sinks.build(where)
 
 
 async def start_server(

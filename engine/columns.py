@@ -51,7 +51,7 @@ class Columns:
             under its whole name is looked for inside: `meta.prompt`, `turns.0`.
 
     Raises:
-        ConfigError: no format knows the field.
+        ConfigError: no format knows the field, or one column stands for both answers.
     """
 
     def __init__(self, of: Mapping[str, str] = {}) -> None:
@@ -63,6 +63,11 @@ class Columns:
                     "model and grade"
                 )
         self._of = dict(of)
+        if (both := of.get("response_a")) is not None and both == of.get("response_b"):
+            raise ConfigError(
+                f"columns: {both!r} stands for both answers, so each would be compared with "
+                "itself; name the column of the other one"
+            )
 
     def __bool__(self) -> bool:
         return bool(self._of)

@@ -74,8 +74,13 @@ class LocalTree:
         return [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
 
     def matching(self, pattern: str) -> list[str]:
-        """Every file that a pattern names."""
-        return [each for each in glob.glob(pattern, recursive=True) if self.is_file(each)]
+        """Every file that a pattern names; once, also where a link leads back into its folder."""
+        found: dict[tuple[str, str], str] = {}
+        for each in sorted(glob.glob(pattern, recursive=True), key=len):
+            if self.is_file(each):
+                folder, name = os.path.split(each)
+                found.setdefault((os.path.realpath(folder), name), each)
+        return list(found.values())
 
     def open(self, path: str) -> BinaryIO:
         """The file, unbuffered: whoever reads it takes large pieces."""
@@ -89,6 +94,11 @@ class Place(NamedTuple):
     path: str
     shown: str
     slow: bool = False
+
+
+def is_pipe(given: str) -> bool:
+    """True for what can be read only once though it has a path: a named pipe, `<(command)`."""
+    return os.path.exists(given) and not os.path.isdir(given) and not os.path.isfile(given)
 
 
 def is_remote(given: str) -> bool:

@@ -12,6 +12,8 @@ from dikast.engine.errors import InputError
 from dikast.engine.places import shown
 
 _BLOCK_BYTES: Final = 1 << 22
+# A web server that sends nothing for so long is given up; how long all of it takes is no matter.
+_CONNECT_S, _SILENT_S = 30.0, 60.0
 
 # What the libraries behind an address raise besides OSError. Whatever was raised has been
 # imported, so a look at what is loaded finds its class without importing anything.
@@ -68,6 +70,14 @@ class RemoteTree:
         return cast("BinaryIO", self._system.open(path, "rb", block_size=_BLOCK_BYTES))
 
 
+def _patience(scheme: str) -> dict[str, Any]:
+    if scheme not in ("http", "https"):
+        return {}
+    library = import_module("aiohttp")
+    timeout = library.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_SILENT_S)
+    return {"client_kwargs": {"timeout": timeout}}
+
+
 def open_tree(given: str) -> tuple[RemoteTree, str, str]:
     """The tree of an address, the path in it, and what to put before its paths to show them.
 
@@ -84,7 +94,7 @@ def open_tree(given: str) -> tuple[RemoteTree, str, str]:
             "an address needs the package fsspec: pip install 'dikast[remote]'", file=name
         ) from error
     try:
-        system, path = library.url_to_fs(given)
+        system, path = library.url_to_fs(given, **_patience(scheme))
     except ImportError as error:
         raise InputError(f"{scheme}:// needs one more package ({error})", file=name) from error
     except ValueError as error:

@@ -17,7 +17,7 @@ from dikast.config import InputSettings, with_input
 from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.lines import Flaw
 from dikast.engine.model import BadRow, Item, Outcome, Pair, Row
-from dikast.engine.places import STDIN
+from dikast.engine.places import STDIN, is_pipe
 from dikast.engine.sources import FileSource
 from dikast.engine.tables import (
     ITEM_COLUMNS,
@@ -102,8 +102,8 @@ def _place_of(row: Row) -> Place:
 
 
 async def _are_outcomes(paths: list[str], how: InputSettings) -> bool:
-    if paths[0] == STDIN or paths[0].startswith("kafka://"):
-        return False
+    if paths[0] == STDIN or paths[0].startswith("kafka://") or is_pipe(paths[0]):
+        return False  # what is looked at here could not be read again
     source = FileSource(paths[:1], split=how.split)
     batches = source.objects()
     try:

@@ -108,6 +108,7 @@ async def judge_into(args: argparse.Namespace, settings: Settings, job: Job | No
             source=source,
             clock=clock,
             on_drop=functools.partial(_say_drop, args),
+            tell=_tell_people,
         )
         stack.push_async_exit(functools.partial(_close, sink))
         report = await _account(
@@ -249,6 +250,11 @@ def _say_drop(args: argparse.Namespace, sink: Sink, error: SinkError) -> None:
 def _say(args: argparse.Namespace, message: str) -> None:
     if not args.quiet:
         print(f"dikast: {message}", file=sys.stderr, flush=True)
+
+
+def _tell_people(message: str) -> None:
+    """What must not go by unseen, also with --quiet."""
+    print(f"dikast: {message}", file=sys.stderr, flush=True)
 
 
 def _tell(

@@ -123,6 +123,11 @@ def parse_address(text: str) -> KafkaAddress:
     client: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         _take(f"kafka address of topic {topic!r}", name, value, fields, client)
+    if fields.get("dead_letter") == topic:
+        raise ConfigError(
+            f"kafka address of topic {topic!r}: dead letters need a topic of their own, or a "
+            "resume would take them for outcomes; name another one with dead_letter=TOPIC"
+        )
     return KafkaAddress(servers=servers, topic=topic, client=client, **fields)
 
 

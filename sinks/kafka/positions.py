@@ -42,15 +42,39 @@ class Positions:
 
     def __init__(self) -> None:
         self._partitions: dict[int, _Partition] = {}
+        self._left: dict[int, _Partition] = {}
 
-    def take_over(self, partition: int, offset: int, metadata: str | None) -> None:
-        """Begin a partition where its last owner has left it; `offset` is the next to read."""
-        self._partitions[partition] = _Partition(offset, decode_ahead(offset, metadata))
+    def take_over(
+        self, partition: int, offset: int, metadata: str | None, *, end: int | None = None
+    ) -> None:
+        """Begin a partition where its last owner has left it.
 
-    def forget(self, partitions: Iterable[int]) -> None:
-        """The partitions belong to somebody else now."""
+        Args:
+            partition: that was given to us.
+            offset: the next row to read.
+            metadata: of the commit.
+            end: of the partition, where what was kept by `forget` is still good: rows that we
+                have finished since are not handed out again, nor those that are on the way.
+        """
+        here = self._partitions[partition] = _Partition(offset, decode_ahead(offset, metadata))
+        old = self._left.pop(partition, None)
+        if old is None or end is None or not offset <= old.upto <= min(end, offset + SPAN_MAX):
+            return
+        here.ahead.update(range(offset, old.position))
+        here.ahead.update(each for each in old.ahead if each >= offset)
+        here.open = {each: pairs for each, pairs in old.open.items() if each >= offset}
+
+    def forget(self, partitions: Iterable[int], *, keep: bool = False) -> None:
+        """The partitions belong to somebody else now.
+
+        Args:
+            partitions: which.
+            keep: what is finished here stands, whoever owns the partition.
+        """
         for partition in partitions:
-            self._partitions.pop(partition, None)
+            here = self._partitions.pop(partition, None)
+            if here is not None and keep:
+                self._left[partition] = here
 
     def owns(self, partition: int) -> bool:
         """True between `take_over` and `forget`."""
@@ -65,7 +89,7 @@ class Positions:
         return dict(self._partitions)
 
     def hand_out(self, partition: int, offset: int, pairs: int) -> bool:
-        """Note that a row was read; False when its last owner has finished it already.
+        """Note that a row was read; False when it is finished already, or on the way here.
 
         Args:
             partition: of the row.
@@ -74,7 +98,7 @@ class Positions:
         """
         here = self._partitions[partition]
         here.upto = max(here.upto, offset + 1)
-        if offset in here.ahead:
+        if offset in here.ahead or offset in here.open:
             return False
         if pairs:
             here.open[offset] = pairs
@@ -83,13 +107,14 @@ class Positions:
     def finish(self, partition: int, offset: int) -> bool:
         """A pair of the row is done; False when the row is not ours any more."""
         here = self._partitions.get(partition)
-        if here is None or offset not in here.open:
+        book = self._left.get(partition) if here is None else here
+        if book is None or offset not in book.open:
             return False
-        here.open[offset] -= 1
-        if not here.open[offset]:
-            del here.open[offset]
-            here.ahead.add(offset)
-        return True
+        book.open[offset] -= 1
+        if not book.open[offset]:
+            del book.open[offset]
+            book.ahead.add(offset)
+        return here is not None
 
     def reach(self, partition: int, offset: int) -> None:
         """Nothing is left to read below `offset` (there may be gaps that hold no rows)."""

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, TypeVar
 
+import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from dikast.engine.errors import SinkError
@@ -48,7 +49,14 @@ _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TO
 
 
 class TooLargeError(Exception):
-    """The client or the broker finds a record too large."""
+    """The client or the broker finds a record too large.
+
+    `batched` when the broker has refused it together with others: alone it may be small enough.
+    """
+
+    def __init__(self, reason: str, *, batched: bool = False) -> None:
+        super().__init__(reason)
+        self.batched = batched
 
 
 class Delivery:
@@ -258,7 +266,7 @@ class Deliverer:
                 self._confirmed(message)
                 delivery.future.set_result(None)
             elif error.code() in _TOO_LARGE:
-                delivery.future.set_exception(TooLargeError(error.str()))
+                delivery.future.set_exception(TooLargeError(error.str(), batched=True))
             else:
                 delivery.future.set_exception(self._explain(error))
         self._room.set()
@@ -318,10 +326,11 @@ class Deliverer:
 
     def _ends_of(self, topic: str) -> dict[int, int]:
         """The end of every partition before anything of ours is in it."""
+        address = msgspec.structs.replace(self._address, topic=topic)
         with self._reader() as consumer:
             return {
                 partition: self._end(consumer, topic, partition)
-                for partition in partitions_of(consumer, topic, self._address, self._heard)
+                for partition in partitions_of(consumer, topic, address, self._heard)
             }
 
     def _end(self, consumer: Consumer, topic: str, partition: int) -> int:
@@ -417,7 +426,7 @@ def explain(where: str, error: KafkaError) -> SinkError:
     if code == KafkaError._MSG_TIMED_OUT:
         return SinkError(
             f"{where}: records were not confirmed in time ({error.str()}); see to the brokers and "
-            "run the same again"
+            "the topic and run the same again"
         )
     if code in _NOT_THERE:
         return SinkError(f"{where}: there is no such topic; create it first")

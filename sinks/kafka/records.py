@@ -12,6 +12,12 @@ REASON_HEADER, SIZE_HEADER = "dikast-reason", "dikast-bytes"
 _REASON_CHARS = 500
 
 
+def buried(name: str, count: int, topic: str) -> str:
+    """What is said at the end of a run with dead letters."""
+    many = "1 outcome was" if count == 1 else f"{count:,} outcomes were"
+    return f"{name}: {many} too large and went to {topic}, without the trail"
+
+
 class OutgoingRecord:
     """One record on its way; `seq` tells it from every other of the same sink."""
 

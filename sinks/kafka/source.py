@@ -409,7 +409,7 @@ class KafkaSource:
         for each in places:
             low, high = self._ends(consumer, each)
             if 0 <= each.offset <= high:
-                self.positions.take_over(each.partition, each.offset, each.metadata)
+                self.positions.take_over(each.partition, each.offset, each.metadata, end=high)
             else:  # a new group, or a position in a topic that was made anew since
                 start = low if self.address.start == "earliest" else high
                 self.positions.take_over(each.partition, start, None)
@@ -433,7 +433,8 @@ class KafkaSource:
 
     def _forget(self, numbers: list[int]) -> None:
         with self._handover:
-            self.positions.forget(numbers)
+            # Outside a transaction an outcome is written whoever owns its partition by then.
+            self.positions.forget(numbers, keep=self.commits_itself)
 
     async def _give_up(self, numbers: list[int]) -> list[Mark]:
         gone = set(numbers)

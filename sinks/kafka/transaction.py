@@ -22,7 +22,7 @@ from dikast.sinks.kafka import clients
 from dikast.sinks.kafka.address import KafkaAddress
 from dikast.sinks.kafka.positions import Mark
 from dikast.sinks.kafka.producer import explain, patiently
-from dikast.sinks.kafka.records import OutgoingRecord, RecordMaker
+from dikast.sinks.kafka.records import OutgoingRecord, RecordMaker, buried
 from dikast.sinks.kafka.source import KafkaSource
 
 _TRANSACTION_S = 10.0
@@ -63,6 +63,7 @@ class TransactionalSink:
         run: names this run in every record's headers.
         member: tells this process's transactions from those of others; must be unique.
         clock: waits before another try.
+        tell: told at the end how many outcomes went to the dead letters.
         env: where passwords are looked up; the process's environment by default.
 
     Raises:
@@ -77,6 +78,7 @@ class TransactionalSink:
         run: str,
         member: str,
         clock: Clock,
+        tell: Callable[[str], None] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
         self.address = address
@@ -97,6 +99,10 @@ class TransactionalSink:
         self._member = f"dikast-{source.address.group}-{member}"
         self._maker = RecordMaker(address.topic, address.format, run)
         self._producer: Producer | None = None
+        self._failure: SinkError | None = None
+        self._refused: set[int] = set()
+        self._one_by_one = False
+        self._tell = tell
         self._waiting: list[_Waiting] = []
         self._committed: list[Mark] = []
         self._one = asyncio.Lock()
@@ -145,6 +151,8 @@ class TransactionalSink:
                 self._loop_task.cancel()
                 await asyncio.gather(self._loop_task, return_exceptions=True)
             self._producer = None
+            if self.dead_lettered and self._tell is not None:
+                self._tell(buried(self.name, self.dead_lettered, self.address.dead_letter))
 
     async def commit_now(self) -> None:
         """One transaction over all that is finished now.
@@ -154,6 +162,10 @@ class TransactionalSink:
         """
         async with self._one:
             batch, self._waiting = self._waiting, []
+            if self._failure is not None:
+                # The books hold rows as finished whose outcomes were not written.
+                _tell_all(batch, self._failure)
+                raise self._failure
             if not batch and self._source.left:
                 return  # nobody's positions are ours to commit any more
             try:
@@ -164,9 +176,8 @@ class TransactionalSink:
                     if isinstance(error, SinkError)
                     else SinkError(f"{self.name}: the transaction was broken off")
                 )
-                for each in batch:
-                    if not each.future.done():
-                        each.future.set_exception(failure)
+                self._failure = failure
+                _tell_all(batch, failure)
                 raise
 
     async def _commit_again_and_again(self) -> None:
@@ -200,10 +211,10 @@ class TransactionalSink:
                 break
             if not ours:
                 break  # positions alone: the next transaction, or the next owner, carries them
-            if reason.code() in _TOO_LARGE:
-                self._bury(ours, reason)
-            elif attempt + 1 == _TRIES:
+            if attempt + 1 == _TRIES:
                 raise explain(self.name, reason)
+            if self._refused:
+                self._make_smaller(ours, reason)
             else:
                 await self._clock.sleep(_AGAIN_S)
         for each in ours:
@@ -227,25 +238,48 @@ class TransactionalSink:
     def _transact(self, records: list[OutgoingRecord], marks: list[Mark], member: Any) -> None:
         """In a thread: begin, produce, send positions, commit."""
         producer = self._producer or self._fresh()
+        self._refused.clear()
         producer.begin_transaction()
-        for record in records:
-            while True:
-                try:
-                    producer.produce(
-                        record.topic, record.value, key=record.key, headers=record.headers
-                    )
-                    break
-                except BufferError:
-                    producer.poll(0.1)
+        too_large = [error for record in records if (error := self._produce(producer, record))]
+        if too_large:
+            raise too_large[0]
+        producer.flush(_STEP_S)  # tells which records the broker refuses, where it does
         places = self._source.places(marks)
         _again(lambda: producer.send_offsets_to_transaction(places, member, _STEP_S))
         _again(lambda: producer.commit_transaction(_STEP_S))
 
+    def _produce(self, producer: Producer, record: OutgoingRecord) -> KafkaException | None:
+        """Hand a record to the client; its error when the client finds it too large."""
+
+        def report(error: KafkaError | None, _: object) -> None:
+            if error is not None and error.code() in _TOO_LARGE:
+                self._refused.add(record.seq)
+
+        while True:
+            try:
+                producer.produce(
+                    record.topic,
+                    record.value,
+                    key=record.key,
+                    headers=record.headers,
+                    on_delivery=report,
+                )
+            except BufferError:
+                producer.poll(0.1)
+            except KafkaException as error:
+                report(error.args[0], None)
+                if record.seq in self._refused:
+                    return error
+                raise
+            else:
+                return None
+
     def _fresh(self) -> Producer:
         """In a thread: a new client. Whatever its predecessor has left open is settled then."""
-        producer = clients.producer(
-            self.address, {**self._settings, "transactional.id": self._member}
-        )
+        settings = {**self._settings, "transactional.id": self._member}
+        if self._one_by_one:
+            settings["batch.num.messages"] = 1
+        producer = clients.producer(self.address, settings)
         patiently(self.address, lambda: producer.init_transactions(self.address.ask_s))
         self._producer = producer
         return producer
@@ -267,22 +301,41 @@ class TransactionalSink:
         there = {each.partition: (each.offset, each.metadata or "") for each in found}
         return all(there.get(m.partition) == (m.offset, m.metadata) for m in marks)
 
-    def _bury(self, batch: list[_Waiting], reason: KafkaError) -> None:
-        """Put small records in the place of the largest ones."""
+    def _make_smaller(self, batch: list[_Waiting], reason: KafkaError) -> None:
+        """After a refusal for size: first send one by one, then bury what is refused alone."""
+        if not self._one_by_one:
+            self._one_by_one, self._producer = True, None
+            return
+        for each in batch:
+            if each.record.seq in self._refused:
+                self._bury(each, reason)
+
+    def _bury(self, each: _Waiting, reason: KafkaError) -> None:
+        """Put a small record in the place of one that is too large."""
         topic = self.address.dead_letter
-        largest = max(batch, key=lambda each: len(each.record.value))
-        size = len(largest.record.value)
-        if not topic or largest.record.topic == topic:
+        size = len(each.record.value)
+        if topic and each.record.topic == topic:
             raise SinkError(
-                f"{self.name}: the outcome of {largest.outcome.id!r} has {size:,} bytes, which is "
+                f"{self.name}: not even the dead letter of {each.outcome.id!r} fits "
+                f"({reason.str()}); raise max.message.bytes of {topic}"
+            )
+        if not topic:
+            raise SinkError(
+                f"{self.name}: the outcome of {each.outcome.id!r} has {size:,} bytes, which is "
                 "too large for the broker; name a dead-letter topic with dead_letter=TOPIC, or "
                 "raise the limit (x.message.max.bytes here and max.message.bytes at the topic)"
             )
-        largest.record = self._maker.dead_letter(topic, largest.outcome, size, reason.str())
+        each.record = self._maker.dead_letter(topic, each.outcome, size, reason.str())
         self.dead_lettered += 1
 
     def __repr__(self) -> str:
         return f"TransactionalSink({self.name!r}, {self.written} written)"
+
+
+def _tell_all(batch: list[_Waiting], failure: SinkError) -> None:
+    for each in batch:
+        if not each.future.done():
+            each.future.set_exception(failure)
 
 
 def _hand_back(each: _Waiting) -> None:

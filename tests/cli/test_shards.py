@@ -248,3 +248,58 @@ def test_columns_that_a_plan_would_forget_are_refused(cli: Cli, tmp_path: Path, 
 
     assert (ran.code, "dikast convert PAIRS --columns" in ran.err) == (2, True)
     assert not list(tmp_path.glob("out*/plan.json"))
+
+
+def test_a_plan_that_was_edited_is_not_believed(cli: Cli, tmp_path: Path) -> None:
+    pairs = write_rows(tmp_path / "in.jsonl", [pair(number) for number in range(20)])
+    folder = tmp_path / "plan"
+    cli("shard", pairs, "-o", folder, "--shards", 2, *JUDGE)
+    plan = folder / "plan.json"
+    good = plan.read_text()
+    plan.write_text(good.replace('"rows": 10', '"rows": 9', 1))
+    judged = cli("judge", "--shard", plan, "--index", 0)
+    merged = cli("merge", folder, "-o", tmp_path / "out.jsonl")
+    plan.write_text(good)
+
+    assert plan.read_text().count('"rows": 10') == 2
+    assert judged.code == merged.code == 2
+    assert "was edited after it was made; make the plan anew" in judged.err
+    assert cli("judge", "--shard", plan, "--index", 0).code == 0
+
+
+def test_a_shard_that_lost_outcomes_is_judged_on_and_one_with_too_many_is_refused(
+    cli: Cli, tmp_path: Path
+) -> None:
+    pairs = write_rows(tmp_path / "in.jsonl", [pair(number) for number in range(20)])
+    folder, out = tmp_path / "plan", tmp_path / "out.jsonl"
+    cli("shard", pairs, "-o", folder, "--shards", 2, *JUDGE)
+    for index in range(2):
+        cli("judge", "--shard", folder, "--index", index)
+    done = folder / "shard-00000.jsonl"
+    lines = done.read_text().splitlines(keepends=True)
+    done.write_text("".join(lines[:4]) + lines[4][:20])
+    less = cli("judge", "--shard", folder, "--index", 0)
+    merged = cli("merge", folder, "-o", out)
+    done.write_text("".join(lines) + (folder / "shard-00001.jsonl").read_text())
+    more = cli("judge", "--shard", folder, "--index", 0)
+
+    assert (less.code, merged.code) == (0, 0)
+    assert "has 4 outcomes for 10 rows; the rest follows" in less.err
+    assert len({row["id"] for row in rows_of(out)}) == len(rows_of(out)) == 20
+    assert more.code == 2
+    assert "has 20 outcomes for 10 rows; move it away" in more.err
+
+
+def test_a_merge_that_writes_nothing_moves_nothing(cli: Cli, tmp_path: Path) -> None:
+    pairs = write_rows(tmp_path / "in.jsonl", [pair(number) for number in range(20)])
+    folder, out = tmp_path / "plan", tmp_path / "out.jsonl"
+    cli("shard", pairs, "-o", folder, "--shards", 2, *JUDGE)
+    cli("judge", "--shard", folder, "--index", 0)
+    out.write_text("precious\n")
+    missing = cli("merge", folder, "-o", out, "--fresh")
+    own = cli("merge", folder, "-o", folder / "shard-00000.jsonl", "--fresh")
+
+    assert missing.code == 1
+    assert out.read_text() == "precious\n"
+    assert own.code == 2
+    assert "belongs to the shards that are merged" in own.err

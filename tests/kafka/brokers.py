@@ -147,10 +147,13 @@ def _library() -> Any:
     return lib
 
 
-def create_topics(servers: str, *topics: str, partitions: int = 4) -> None:
+def create_topics(
+    servers: str, *topics: str, partitions: int = 4, config: dict[str, str] | None = None
+) -> None:
     """Make topics on a real broker."""
     admin = AdminClient({"bootstrap.servers": servers})
-    made = admin.create_topics([NewTopic(each, num_partitions=partitions) for each in topics])
+    new = [NewTopic(each, num_partitions=partitions, config=config or {}) for each in topics]
+    made = admin.create_topics(new)
     for each in made.values():
         each.result()
 

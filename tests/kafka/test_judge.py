@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -146,6 +147,31 @@ def test_a_topic_that_was_made_anew_is_read_from_its_beginning_and_once(
     assert ids(apache, "anew-out") == expected(9)
 
 
+@pytest.mark.parametrize("once", [False, True])
+def test_only_what_is_too_large_by_itself_is_a_dead_letter_and_nothing_is_lost(
+    apache: ApacheKafka, tmp_path: Path, once: bool
+) -> None:
+    name = f"narrow-{once}"
+    create_topics(apache.servers, f"{name}-in", f"{name}-dead", partitions=1)
+    create_topics(apache.servers, f"{name}-out", partitions=1, config={"max.message.bytes": "5000"})
+    long = {n: {"meta": {"m": random.Random(n).randbytes(9000).hex()}} for n in (7, 8)}
+    rows = [json.dumps({**row(n), **long.get(n, {})}) for n in range(30)]
+    source = tmp_path / "pairs.jsonl"
+    source.write_text("\n".join(rows))
+    if once:
+        produce(apache.servers, f"{name}-in", [("k", each.encode()) for each in rows])
+    pairs = f"kafka://{apache.servers}/{name}-in?group=g&until=end&exactly_once=true"
+    out = f"kafka://{apache.servers}/{name}-out"
+    words = (pairs if once else source.name, "-o")
+    stopped = judge(tmp_path, *words, out)
+    assert (stopped.code, "too large for the broker" in stopped.err) == (3, True)
+    done = judge(tmp_path, *words, f"{out}?dead_letter={name}-dead")
+    assert done.code == 0
+    assert f"2 outcomes were too large and went to {name}-dead" in done.err
+    assert ids(apache, f"{name}-dead") == ["p7", "p8"]
+    assert ids(apache, f"{name}-out") == sorted(set(expected(30)) - {"p7", "p8"})
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -156,6 +182,11 @@ def test_a_topic_that_was_made_anew_is_read_from_its_beginning_and_once(
             "the output has to be a topic",
         ),
         (("kafka://h:1/t?group=g&ask_s=0.2", "-o", "o.jsonl"), "no broker answers"),
+        (("kafka://h:1/t?group=g", "-o", "kafka://h:1/t"), "is read by the same command"),
+        (
+            ("kafka://h:1/t?group=g", "-o", "kafka://h:1/u", "--sink", "kafka://h:1/u"),
+            "is written twice",
+        ),
         (("kafka://h:1/t?group=g&x.gnu=1", "-o", "o.jsonl"), 'configuration property: "gnu"'),
         (
             ("kafka://h:1/t?group=g&x.session.timeout.ms=soon", "-o", "o.jsonl"),

@@ -1,13 +1,14 @@
 """Folders, patterns, saved datasets and addresses: which files an input stands for."""
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import fsspec
 import pyarrow as pa
@@ -15,8 +16,8 @@ import pyarrow.ipc
 import pytest
 
 from dikast.cli import main
-from dikast.engine import arrowrows
-from dikast.engine.errors import InputError
+from dikast.engine import arrowrows, remote
+from dikast.engine.errors import ConfigError, InputError
 from dikast.engine.model import BadRow
 from dikast.engine.places import places, shown
 from dikast.engine.sources import FileSource
@@ -221,3 +222,61 @@ def test_the_manifest_of_a_run_holds_no_signature_of_its_input(tmp_path: Path, w
     assert f"http://{web}/in.csv" in written
     everything = written + (tmp_path / "out.parquet.jsonl").read_text()
     assert "hunter" not in everything
+
+
+async def test_a_link_back_into_its_folder_is_not_read_again(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(line_of(1))
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b.jsonl").write_text(line_of(2))
+    (tmp_path / "sub" / "loop").symlink_to(tmp_path)
+    assert await ids_of(f"{tmp_path}/**/*.jsonl") == ["1", "2"]
+    assert await ids_of(tmp_path) == ["1", "2"]
+
+
+def test_a_named_pipe_is_converted_whole_and_not_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe, out = tmp_path / "pipe", tmp_path / "out.jsonl"
+    os.mkfifo(pipe)
+    writer = Thread(target=lambda: pipe.write_text(line_of(1) + line_of(2)))
+    writer.start()
+    assert main(["convert", str(pipe), "-o", str(out)]) == 0
+    writer.join()
+    assert len(out.read_text().splitlines()) == 2
+    words = ["shard", str(pipe), "-o", str(tmp_path / "p"), "--shards", "2"]
+    assert main([*words, "--judge", "simulated:careful"]) == 2
+    assert "only files can be cut into shards" in capsys.readouterr().err
+
+
+async def test_one_column_for_both_answers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'x' stands for both answers"):
+        FileSource(tmp_path / "a.csv", columns={"response_a": "x", "response_b": "x"})
+
+
+@pytest.mark.realtime
+async def test_a_web_server_that_falls_silent_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken = Event()
+
+    class Silent(SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            woken.wait(20)
+
+        do_HEAD = do_GET  # noqa: N815 - the name is the method's
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    monkeypatch.setattr(remote, "_SILENT_S", 0.3)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Silent)
+    serving = Thread(target=server.serve_forever)
+    serving.start()
+    try:
+        with pytest.raises(InputError, match="cannot be read: Timeout"):
+            await ids_of(f"http://127.0.0.1:{server.server_port}/a.jsonl")
+    finally:
+        woken.set()
+        server.shutdown()
+        serving.join()
+        server.server_close()

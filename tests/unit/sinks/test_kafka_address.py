@@ -44,6 +44,7 @@ def test_an_address_says_where_and_how() -> None:
         ("kafka://h:1/t?x.sasl.password=hush", "is a secret"),
         ("kafka://h:1/t?x.ssl.keystore.password=hush", "is a secret"),
         ("kafka://h:1/t?x.sasl.oauthbearer.client.secret=hush", "is a secret"),
+        ("kafka://h:1/t?dead_letter=t", "need a topic of their own"),
         ("kafka://h:1/t?x.metadata.broker.list=hush", "cannot be changed"),
         ("kafka://h:1/t?x.acks=0", "cannot be changed"),
         ("kafka://me:hush@h:1/t", "do not belong in an address"),

@@ -96,3 +96,30 @@ def test_gaps_without_rows_are_passed() -> None:
     assert positions.marks()[0].offset == 0
     positions.finish(0, 0)
     assert positions.marks()[0].offset == 7
+
+
+def test_a_partition_that_was_lost_and_came_back_is_not_done_again() -> None:
+    positions = started(10)
+    for offset in range(10, 20):
+        positions.hand_out(0, offset, 1)
+    for offset in (10, 11, 14):
+        positions.finish(0, offset)
+    positions.forget([0], keep=True)
+    assert not positions.finish(0, 15)  # was on the way, and is written all the same
+    positions.take_over(0, 10, None, end=30)
+    assert [offset for offset in range(10, 22) if positions.hand_out(0, offset, 1)] == [20, 21]
+    assert [mark.offset for mark in positions.marks()] == [12]
+    for offset in (12, 13, *range(16, 22)):
+        assert positions.finish(0, offset)
+    assert [(mark.offset, mark.metadata) for mark in positions.marks()] == [(22, "")]
+
+
+@pytest.mark.parametrize(("keep", "end"), [(False, 30), (True, None), (True, 12)])
+def test_what_is_not_sure_to_be_the_same_rows_is_done_again(keep: bool, end: int | None) -> None:
+    positions = started(10)
+    for offset in range(10, 20):
+        positions.hand_out(0, offset, 1)
+        positions.finish(0, offset)
+    positions.forget([0], keep=keep)
+    positions.take_over(0, 10, None, end=end)
+    assert [offset for offset in range(10, 12) if positions.hand_out(0, offset, 1)] == [10, 11]
