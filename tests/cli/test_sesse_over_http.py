@@ -11,7 +11,7 @@ from tests.cli.tools import Cli, rows_of, simulate
 
 pytestmark = pytest.mark.realtime
 
-ODD = "garbage_rate = 0.05\n"
+ODD = "garbage_rate = 0.1\n"
 SEED = "seed = 3"
 
 
@@ -79,7 +79,8 @@ def test_the_whole_way_over_a_socket_comes_to_the_same_as_in_the_process(
             json.loads((tmp_path / f"{name}{end}").read_text("utf-8")) for name in ("here", "there")
         ]
         assert libraries[0] == libraries[1]
-        assert libraries[0]["stats"]["invalid"] > 0
+        stats = libraries[0]["stats"]
+        assert stats["calls"]["holistic"] > stats["rows"]  # unreadable answers were asked for again
         assert libraries[0]["simulated"]
     assert judged(tmp_path / "here.out") == judged(tmp_path / "there.out")
     assert near["headline"] == far["headline"]
