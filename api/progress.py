@@ -10,7 +10,7 @@ import contextlib
 import math
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from dikast.engine.events import (
     CallDone,
@@ -254,6 +254,13 @@ class ProgressWriter:
         return f"ProgressWriter(live={self._live})"
 
 
+class Billed(Protocol):
+    """What a stage has asked so far."""
+
+    calls: int
+    stored_calls: int
+
+
 class StageProgress:
     """Progress of a command that asks in several stages; see `OnProgress` of a build.
 
@@ -266,11 +273,22 @@ class StageProgress:
         self.counts = Progress(clock)
         self._quiet = quiet
 
-    def __call__(self, stage: str, done: int, total: int, bill: object = None) -> None:
-        """So much of a stage is done; calls and their price are counted by `counts`."""
+    def __call__(self, stage: str, done: int, total: int, bill: Billed | None = None) -> None:
+        """So much of a stage is done; what it costs is counted by `counts`.
+
+        Args:
+            stage: its name.
+            done: of what it does.
+            total: all of that.
+            bill: its calls; they go above those of the events, which know nothing of a call that
+                was answered together with another one.
+        """
         if stage != self.counts.stage:
             self.counts.begin(stage, total)
         self.counts.done = done
+        if bill is not None:
+            self.counts.stored_calls = bill.stored_calls
+            self.counts.calls = bill.calls - bill.stored_calls
         if done >= total and not self._quiet:
             # A live line is moved down by rich, which has the stream in its hands then.
             sys.stderr.write(f"dikast: {self.counts.result()}\n")

@@ -128,7 +128,7 @@ async def _judged(
                 failures.append(each)
             else:
                 outcomes.append(each)
-            progress("canary", len(outcomes) + len(failures), len(pairs))
+            progress("canary", len(outcomes) + len(failures), len(pairs), ask)
     return outcomes, failures
 
 

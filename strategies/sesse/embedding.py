@@ -62,7 +62,8 @@ class StoredEmbedder:
             kept = self._store.get(self._key(text)) if self._store is not None else None
             if kept is not None:
                 vectors[text] = _unpack(kept.text)
-        self.stored += len(vectors)
+        done = len(vectors)
+        self.stored += done
         missing = [text for text in wanted if text not in vectors]
         slots = asyncio.Semaphore(BATCHES_AT_ONCE)
 
@@ -81,9 +82,11 @@ class StoredEmbedder:
                             for text, each in packed.items()
                         )
                     )
+            nonlocal done
+            done += len(batch)
             self.embedded += len(batch)
             if self._on_done is not None:
-                self._on_done(len(vectors), len(wanted))
+                self._on_done(done, len(wanted))
 
         tasks = [
             asyncio.ensure_future(fetch(missing[at : at + self._batch]))

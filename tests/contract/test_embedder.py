@@ -231,3 +231,13 @@ async def test_it_may_be_asked_by_several_at_once_and_closed_twice(opened: Opene
         assert first == second[::-1]
         await embedder.aclose()
         await embedder.aclose()
+
+
+async def test_texts_count_as_done_when_their_vectors_are_kept() -> None:
+    store, told = MemoryStore(), list[tuple[int, int]]()
+    await StoredEmbedder(HashEmbedder(64), store).embed(["a"])
+    kept = StoredEmbedder(
+        HashEmbedder(64), store, batch=2, on_done=lambda done, total: told.append((done, total))
+    )
+    await kept.embed(["a", "b", "c", "d", "e", "f"])
+    assert told == [(3, 6), (5, 6), (6, 6)]

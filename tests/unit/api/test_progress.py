@@ -160,6 +160,19 @@ def test_each_stage_counts_for_itself_and_leaves_a_line(
     ]
 
 
+def test_a_call_that_shares_an_answer_is_counted_by_the_bill(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Bill:
+        calls = 5
+        stored_calls = 3
+
+    stages = StageProgress(ManualClock(), quiet=False)
+    _asked(stages.counts, from_store=False)
+    stages("draft", 4, 4, Bill())
+    assert capsys.readouterr().err == "dikast: draft 4/4 | 5 calls (3 from the store)\n"
+
+
 def test_stages_may_be_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     stages = StageProgress(ManualClock(), quiet=True)
     stages("draft", 4, 4)
