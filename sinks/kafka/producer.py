@@ -436,7 +436,7 @@ def explain(where: str, error: KafkaError) -> SinkError:
 
 
 def partitions_of(
-    client: Consumer, topic: str, address: KafkaAddress, heard: clients.Complaints
+    client: Consumer | Producer, topic: str, address: KafkaAddress, heard: clients.Complaints
 ) -> list[int]:
     """The partitions of a topic of these brokers.
 

@@ -249,10 +249,12 @@ class KafkaSource:
         try:
             if self._consumer is not None:
                 await self.before_commit()
-                # Closing gives the partitions up, for which the client is still needed.
+        finally:
+            if self._consumer is not None:
+                # Also when nothing can be committed: the group need not wait for us. Closing gives
+                # the partitions up, for which the client is still needed.
                 await self._in_thread(self._consumer.close)
                 self._consumer = None
-        finally:
             self.left = True
             self._thread.shutdown(wait=False)
 

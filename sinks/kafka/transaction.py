@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from dikast.engine.errors import HandedBack, SinkError
@@ -21,7 +22,7 @@ from dikast.engine.ports import Clock
 from dikast.sinks.kafka import clients
 from dikast.sinks.kafka.address import KafkaAddress
 from dikast.sinks.kafka.positions import Mark
-from dikast.sinks.kafka.producer import explain, patiently
+from dikast.sinks.kafka.producer import explain, partitions_of, patiently
 from dikast.sinks.kafka.records import OutgoingRecord, RecordMaker, buried
 from dikast.sinks.kafka.source import KafkaSource
 
@@ -88,7 +89,9 @@ class TransactionalSink:
         self.transactions = 0
         self._source = source
         self._clock = clock
+        self._heard = clients.Complaints()
         self._settings: dict[str, Any] = {
+            "error_cb": self._heard,
             **address.common(os.environ if env is None else env),
             "compression.type": address.compression,
             "transaction.timeout.ms": int(_TRANSACTION_S * 1000),
@@ -280,6 +283,10 @@ class TransactionalSink:
         if self._one_by_one:
             settings["batch.num.messages"] = 1
         producer = clients.producer(self.address, settings)
+        for topic in filter(None, (self.address.topic, self.address.dead_letter)):
+            # A client would look for a missing topic again and again; nobody makes it meanwhile.
+            where = msgspec.structs.replace(self.address, topic=topic)
+            partitions_of(producer, topic, where, self._heard)
         patiently(self.address, lambda: producer.init_transactions(self.address.ask_s))
         self._producer = producer
         return producer

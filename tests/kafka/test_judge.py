@@ -148,6 +148,21 @@ def test_a_topic_that_was_made_anew_is_read_from_its_beginning_and_once(
 
 
 @pytest.mark.parametrize("once", [False, True])
+def test_a_topic_that_is_missing_is_named_at_once(
+    apache: ApacheKafka, tmp_path: Path, once: bool
+) -> None:
+    name = f"some-{once}"
+    create_topics(apache.servers, f"{name}-in", f"{name}-out", partitions=1)
+    produce(apache.servers, f"{name}-in", [("p1", json.dumps(row(1)).encode())])
+    pairs = f"kafka://{apache.servers}/{name}-in?group=g&until=end&exactly_once=true"
+    words = (pairs if once else file_of_pairs(tmp_path, 1), "-o")
+    for out, missing in ((f"{name}-not", "not"), (f"{name}-out?dead_letter={name}-dead", "dead")):
+        ran = judge(tmp_path, *words, f"kafka://{apache.servers}/{out}")
+        assert ran.code == 3
+        assert f"{name}-{missing}: there is no such topic; create it first" in ran.err
+
+
+@pytest.mark.parametrize("once", [False, True])
 def test_only_what_is_too_large_by_itself_is_a_dead_letter_and_nothing_is_lost(
     apache: ApacheKafka, tmp_path: Path, once: bool
 ) -> None:
