@@ -1,9 +1,11 @@
 """Exactly once on Apache Kafka itself: workers killed, the broker restarted, every id once."""
 
+import contextlib
 import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -23,10 +25,11 @@ pytestmark = [
 ]
 PAIRS = 20_000
 KILLS = 5
+BETWEEN_KILLS = 300
 CONFIG = """
 [providers.sim]
 kind = "simulated"
-latency_s = 0.1
+latency_s = 0.4
 latency_kind = "lognormal"
 latency_spread = 0.5
 [judges.j]
@@ -63,6 +66,24 @@ class Worker:
         with self._file("json").open("wb") as out, self._file("err").open("wb") as err:
             self.process = subprocess.Popen(command, stdout=out, stderr=err)
 
+    def answers(self) -> int:
+        """How many answers of judges are in its store, from all its starts."""
+        store = f"file:{self.folder / self.name}.sqlite?mode=ro"
+        try:
+            with contextlib.closing(sqlite3.connect(store, uri=True)) as read:
+                found: tuple[int] = read.execute("SELECT count(*) FROM log").fetchone()
+        except sqlite3.OperationalError:
+            return 0  # it is not there yet
+        return found[0]
+
+    def judges(self, more: int, since: int) -> None:
+        """Return when so many answers have come in; a busy machine may take its time to start."""
+        deadline_s = time.monotonic() + 120
+        while self.answers() < since + more:
+            assert self.process.poll() is None, self._file("err").read_text()
+            assert time.monotonic() < deadline_s, f"{self.name} judges nothing"
+            time.sleep(0.1)
+
     def _file(self, kind: str) -> Path:
         return self.folder / f"{self.name}.{self.starts}.{kind}"
 
@@ -88,14 +109,16 @@ def test_every_id_is_there_once_whatever_is_killed(apache: ApacheKafka, tmp_path
     rng = random.Random(os.environ.get("DIKAST_TEST_SEED", "7"))
     steady, doomed = (Worker(tmp_path, name, apache.servers) for name in ("steady", "doomed"))
     try:
+        steady.judges(BETWEEN_KILLS, since=0)
         for kill in range(KILLS):
-            time.sleep(rng.uniform(3.0, 5.0))
+            doomed.judges(BETWEEN_KILLS, since=doomed.answers())
+            time.sleep(rng.uniform(0.0, 2.0))
             doomed.kill()
             if kill == KILLS // 2:
                 apache.stop()
                 apache.start()
             doomed.start()
-        deadline_s = time.monotonic() + 150
+        deadline_s = time.monotonic() + 300
         for worker in (steady, doomed):
             worker.process.wait(max(1.0, deadline_s - time.monotonic()))
     finally:
