@@ -15,7 +15,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from dikast.engine.errors import HandedBack, SinkError
+from dikast.engine.errors import DikastError, HandedBack, SinkError
 from dikast.engine.model import Outcome
 from dikast.engine.ports import Clock
 from dikast.sinks.kafka import clients
@@ -101,6 +101,7 @@ class TransactionalSink:
         self._producer: Producer | None = None
         self._failure: SinkError | None = None
         self._refused: set[int] = set()
+        self._tries = 0
         self._one_by_one = False
         self._tell = tell
         self._waiting: list[_Waiting] = []
@@ -121,6 +122,8 @@ class TransactionalSink:
         """
         if self._closed:
             raise SinkError(f"{self.name}: the output is closed")
+        if self._failure is not None:
+            raise self._failure
         place = self._source.place_of(outcome.file, outcome.line)
         if place is None:
             raise SinkError(
@@ -171,20 +174,24 @@ class TransactionalSink:
             try:
                 await self._commit(batch)
             except BaseException as error:
-                failure = (
-                    error
-                    if isinstance(error, SinkError)
-                    else SinkError(f"{self.name}: the transaction was broken off")
-                )
-                self._failure = failure
-                _tell_all(batch, failure)
+                self._failure = self._failure_of(error)
+                # Whoever waits for the next transaction would wait for ever.
+                _tell_all([*batch, *self._waiting], self._failure)
+                self._waiting = []
                 raise
+
+    def _failure_of(self, error: BaseException) -> SinkError:
+        if isinstance(error, SinkError):
+            return error
+        if isinstance(error, DikastError):  # the client does not take the settings
+            return SinkError(str(error))
+        return SinkError(f"{self.name}: the transaction was broken off")
 
     async def _commit_again_and_again(self) -> None:
         while not self._closed:
             await self._wake.wait()
             self._wake.clear()
-            with contextlib.suppress(SinkError):  # told to all who wait for it
+            with contextlib.suppress(DikastError):  # told to all who wait for it
                 await self.commit_now()
 
     async def _commit(self, batch: list[_Waiting]) -> None:
@@ -220,18 +227,22 @@ class TransactionalSink:
         for each in ours:
             if not each.future.done():
                 each.future.set_result(None)
-                self.written += 1
+                if each.record.topic == self.address.topic:
+                    self.written += 1
+                else:
+                    self.dead_lettered += 1
 
     async def _try(
         self, batch: list[_Waiting], marks: list[Mark], member: Any
     ) -> KafkaError | None:
         """One transaction; None when it is committed, else why it is not."""
         records = [each.record for each in batch]
+        self._tries += 1
+        signed = [mark.signed(f"{self._member}.{self._tries}") for mark in marks]
         try:
-            await asyncio.to_thread(self._transact, records, marks, member)
-        except KafkaException as error:
-            reason: KafkaError = error.args[0]
-            return await self._after(reason, marks)
+            await asyncio.to_thread(self._transact, records, signed, member)
+        except (KafkaException, SystemError) as error:
+            return await self._after(clients.reason_of(error), signed)
         self.transactions += 1
         return None
 
@@ -296,10 +307,14 @@ class TransactionalSink:
         return None if await self._was_committed(marks) else reason
 
     async def _was_committed(self, marks: list[Mark]) -> bool:
-        """Positions and outcomes are committed together, so the one tells of the other."""
+        """Positions and outcomes are committed together, so the one tells of the other.
+
+        All of them or none; one that is there is enough, as another worker may have gone on from
+        the rest. They are signed: a position alone may stand as it did before.
+        """
         found = await self._source.committed([mark.partition for mark in marks])
         there = {each.partition: (each.offset, each.metadata or "") for each in found}
-        return all(there.get(m.partition) == (m.offset, m.metadata) for m in marks)
+        return any(there.get(m.partition) == (m.offset, m.metadata) for m in marks)
 
     def _make_smaller(self, batch: list[_Waiting], reason: KafkaError) -> None:
         """After a refusal for size: first send one by one, then bury what is refused alone."""
@@ -326,7 +341,6 @@ class TransactionalSink:
                 "raise the limit (x.message.max.bytes here and max.message.bytes at the topic)"
             )
         each.record = self._maker.dead_letter(topic, each.outcome, size, reason.str())
-        self.dead_lettered += 1
 
     def __repr__(self) -> str:
         return f"TransactionalSink({self.name!r}, {self.written} written)"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("confluent_kafka", reason="the extra kafka is not installed")
 
-from dikast.sinks.kafka.positions import SPAN_MAX, Positions, decode_ahead, encode_ahead
+from dikast.sinks.kafka.positions import SPAN_MAX, Mark, Positions, decode_ahead, encode_ahead
 
 
 def started(offset: int = 0, metadata: str | None = None) -> Positions:
@@ -123,3 +123,12 @@ def test_what_is_not_sure_to_be_the_same_rows_is_done_again(keep: bool, end: int
     positions.forget([0], keep=keep)
     positions.take_over(0, 10, None, end=end)
     assert [offset for offset in range(10, 12) if positions.hand_out(0, offset, 1)] == [10, 11]
+
+
+def test_a_signed_mark_says_the_same_to_a_successor() -> None:
+    for ahead in ({7, 9}, set[int]()):
+        mark = Mark(partition=0, offset=5, metadata=encode_ahead(5, ahead))
+        signed = mark.signed("worker.3")
+        assert signed != mark.signed("worker.4")
+        assert (signed.partition, signed.offset) == (0, 5)
+        assert decode_ahead(5, signed.metadata) == ahead
