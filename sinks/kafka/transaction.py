@@ -10,7 +10,9 @@ looked up in the group's offsets.
 import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -26,6 +28,7 @@ from dikast.sinks.kafka.records import OutgoingRecord, RecordMaker, buried
 from dikast.sinks.kafka.source import KafkaSource
 
 _TRANSACTION_S = 10.0
+_GRACE_S = 1.0
 _TRIES = 6
 _STEP_S = 3.0
 _STEPS = 2
@@ -240,15 +243,54 @@ class TransactionalSink:
         self._tries += 1
         signed = [mark.signed(f"{self._member}.{self._tries}") for mark in marks]
         try:
-            await asyncio.to_thread(self._transact, records, signed, member)
+            producer = self._producer
+            if producer is None:
+                producer = await asyncio.to_thread(self._fresh)
+            await self._in_time(partial(self._transact, producer, records, signed, member))
         except (KafkaException, SystemError) as error:
             return await self._after(clients.reason_of(error), signed)
         self.transactions += 1
         return None
 
-    def _transact(self, records: list[OutgoingRecord], marks: list[Mark], member: Any) -> None:
+    async def _in_time(self, steps: Callable[[], object]) -> None:
+        """Take steps of a transaction in a thread that nobody has to wait for.
+
+        The client has been seen to wait for ever in such a step, whatever time it was given, after
+        its broker was started anew; a broker gives up a transaction itself after a while.
+
+        Raises:
+            KafkaException: a step failed, or they were not over in time.
+        """
+        loop = asyncio.get_running_loop()
+        over: asyncio.Future[None] = loop.create_future()
+
+        def settle(error: KafkaException | SystemError | None) -> None:
+            if over.done():
+                return
+            if error is None:
+                over.set_result(None)
+            else:
+                over.set_exception(error)
+
+        def run() -> None:
+            failure: KafkaException | SystemError | None = None
+            try:
+                steps()
+            except (KafkaException, SystemError) as error:
+                failure = error
+            with contextlib.suppress(RuntimeError):  # the loop has gone, and with it who waits
+                loop.call_soon_threadsafe(settle, failure)
+
+        threading.Thread(target=run, name="dikast-transaction", daemon=True).start()
+        try:
+            await asyncio.wait_for(over, _TRANSACTION_S + _GRACE_S)
+        except TimeoutError:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+
+    def _transact(
+        self, producer: Producer, records: list[OutgoingRecord], marks: list[Mark], member: Any
+    ) -> None:
         """In a thread: begin, produce, send positions, commit."""
-        producer = self._producer or self._fresh()
         self._refused.clear()
         producer.begin_transaction()
         too_large = [error for record in records if (error := self._produce(producer, record))]
@@ -300,7 +342,7 @@ class TransactionalSink:
         producer = self._producer
         if producer is not None and reason.txn_requires_abort():
             with contextlib.suppress(KafkaException):
-                await asyncio.to_thread(_again, lambda: producer.abort_transaction(_STEP_S))
+                await self._in_time(lambda: _again(lambda: producer.abort_transaction(_STEP_S)))
                 return reason
         self._producer = None
         await asyncio.to_thread(self._fresh)
