@@ -15,7 +15,7 @@ INTERRUPTED = 130
 def main() -> int:
     """Run the command line of this process; the exit status, see `dikast --help`."""
     for each in (signal.SIGINT, signal.SIGTERM):
-        # Who started the process may have it ignore a signal, as `nohup` and a shell's `&` do.
+        # Who started the process may have it ignore a signal, as `&` in a shell script does.
         if signal.getsignal(each) is not signal.SIG_IGN:
             signal.signal(each, _leave)
     # Not at the top: the handlers above are there to cover this import, too.

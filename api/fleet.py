@@ -17,7 +17,7 @@ from typing import Protocol
 
 import msgspec
 
-from dikast import crews, pacing, settling, shard_job, shards, status, streams, wiring
+from dikast import crews, cutting, pacing, settling, shard_job, shards, status, streams, wiring
 from dikast import manifest as records
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
@@ -137,7 +137,7 @@ async def _plan(args: argparse.Namespace, folder: Path, workers: int) -> Plan:
     there = folder / shards.PLAN_NAME
     wanted = shards.read_plan(there).wanted if there.exists() else None
     choices, settings = shard_job.planned(args)
-    plan = await shards.make_plan(
+    plan = await cutting.make_plan(
         folder,
         args.pairs,
         form=args.format or settings.input.format,

@@ -185,7 +185,7 @@ def merge_into(
     clock = SystemClock()
     output = Output(str(target), argv=argv, clock=clock)
     inputs = [str(folder / PLAN_NAME)]
-    if target.resolve() in _own_files(plan, folder):
+    if _is_own(target, plan, folder):
         raise ConfigError(f"{target}: belongs to the shards that are merged; name another output")
     foreign = target.exists() and not is_merged(target, folder)
     if foreign and not fresh:
@@ -218,13 +218,16 @@ def merge_into(
     return merged
 
 
-def _own_files(plan: Plan, folder: Path) -> set[Path]:
-    """What a merge reads, and what judging its shards needs."""
-    own = {(folder / PLAN_NAME).resolve()}
+def _is_own(target: Path, plan: Plan, folder: Path) -> bool:
+    """True for what a merge reads, and for what judging its shards needs."""
+    place = target.resolve()
+    if place.parent != folder.resolve():
+        return False
+    names = {PLAN_NAME}
     for shard in plan.shards:
         files = ShardFiles(folder, shard.index)
-        own.update(each.resolve() for each in (files.done, files.part, files.store))
-    return own
+        names.update(each.name for each in (files.done, files.part, files.store))
+    return place.name in names
 
 
 def is_merged(target: Path, folder: Path) -> bool:

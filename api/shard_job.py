@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from dikast import cutting, settling, shards, status
 from dikast import manifest as records
-from dikast import settling, shards, status
 from dikast.config import Settings
 from dikast.engine.errors import ConfigError, InputError
 from dikast.settling import Choices
@@ -94,7 +94,7 @@ async def plan_for(args: argparse.Namespace, folder: Path, *, count: int) -> Pla
         SpecMismatchError: the folder holds a plan of something else.
     """
     choices, settings = planned(args)
-    plan = await shards.make_plan(
+    plan = await cutting.make_plan(
         folder,
         args.pairs,
         form=args.format or settings.input.format,

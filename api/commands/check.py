@@ -15,7 +15,9 @@ from dikast.commands.choices import choices_from
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, DikastError, ProviderError
+from dikast.engine.files import check_output
 from dikast.engine.model import Record
+from dikast.engine.places import STDIN, is_remote, places
 from dikast.engine.ports import Clock
 from dikast.engine.spec import spec_hash, spec_tree
 from dikast.preflight import see_extras
@@ -71,9 +73,9 @@ async def _places(args: argparse.Namespace, settings: Settings) -> list[str]:
     """What would keep the run to come from its inputs, its outputs and the limit it shares."""
     outputs = [] if args.output is None else [args.output]
     looks: list[Callable[[], None]] = [
-        *(functools.partial(see_extras, read=[each]) for each in args.pairs),
-        *(functools.partial(see_extras, written=[each]) for each in (*outputs, *args.sink)),
-        *(functools.partial(wiring.check_output_name, each) for each in outputs),
+        *(functools.partial(_see_input, each, settings.input.split) for each in args.pairs),
+        *(functools.partial(_see_output, each) for each in outputs),
+        *(functools.partial(see_extras, written=[each]) for each in args.sink),
     ]
     found: list[str] = []
     for look in looks:
@@ -88,6 +90,24 @@ async def _places(args: argparse.Namespace, settings: Settings) -> list[str]:
     except DikastError as error:
         found.append(str(error))
     return found
+
+
+def _see_input(where: str, split: str | None) -> None:
+    see_extras(read=[where])
+    if _is_here(where):
+        places(where, split)
+
+
+def _see_output(where: str) -> None:
+    wiring.check_output_name(where)
+    see_extras(written=[where])
+    if _is_here(where):
+        check_output(where)
+
+
+def _is_here(where: str) -> bool:
+    """A place on this machine that can be looked at without taking anything from it."""
+    return where != STDIN and not is_remote(where)
 
 
 async def _examine(

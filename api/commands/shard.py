@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from dikast import shard_job, shards, status
+from dikast import cutting, shard_job, shards, status
 from dikast.engine.errors import ConfigError
 
 
@@ -15,7 +15,7 @@ async def run(args: argparse.Namespace) -> int:
         raise ConfigError("say either how many shards (--shards) or how many rows in each (--rows)")
     folder = Path(args.output)
     choices, settings = shard_job.planned(args)
-    plan = await shards.make_plan(
+    plan = await cutting.make_plan(
         folder,
         args.pairs,
         form=args.format or settings.input.format,

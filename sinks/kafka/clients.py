@@ -39,6 +39,22 @@ class Complaints:
         return f"Complaints({self._last!r})"
 
 
+def reason_of(error: KafkaException | SystemError) -> KafkaError:
+    """What the library says of a failure.
+
+    A fatal error is raised before the reports of delivery are handed over. The first report is then
+    called with an exception under way, of which Python makes a `SystemError` with that cause.
+
+    Raises:
+        SystemError: it is another one.
+    """
+    found = error.__cause__ if isinstance(error, SystemError) else error
+    if not isinstance(found, KafkaException):
+        raise error
+    reason: KafkaError = found.args[0]
+    return reason
+
+
 def consumer(address: KafkaAddress, settings: Mapping[str, Any]) -> Consumer:
     """A consumer with these settings.
 

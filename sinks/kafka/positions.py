@@ -8,12 +8,16 @@ client.
 
 import base64
 from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from msgspec import structs
 
 from dikast.engine.model import Record
 
 SPAN_MAX = 20_000
 """How far a finished row may be above the position: what fits into a commit's metadata."""
 _PREFIX = "dikast1:"
+_SIGNED = ";"
 
 
 class Mark(Record, frozen=True):
@@ -22,6 +26,18 @@ class Mark(Record, frozen=True):
     partition: int
     offset: int
     metadata: str = ""
+
+    def signed(self, by: str) -> "Mark":
+        """The same, and told from every other commit of this position."""
+        return structs.replace(self, metadata=f"{self.metadata}{_SIGNED}{by}")
+
+
+class Snapshot(NamedTuple):
+    """Positions at one moment, the tenures they belong to, and the member for the broker."""
+
+    marks: list[Mark]
+    tenures: dict[int, object]
+    member: Any
 
 
 class _Partition:
@@ -170,7 +186,8 @@ def decode_ahead(position: int, metadata: str | None) -> set[int]:
     if not metadata or not metadata.startswith(_PREFIX):
         return set()
     try:
-        data = base64.b64decode(metadata.removeprefix(_PREFIX), validate=True)
+        text = metadata.removeprefix(_PREFIX).partition(_SIGNED)[0]
+        data = base64.b64decode(text, validate=True)
     except ValueError:  # binascii.Error is one; what is not ASCII is another
         return set()
     bits = int.from_bytes(data, "little")

@@ -189,7 +189,7 @@ class Deliverer:
                 self._room.clear()
                 await self._room.wait()
             except KafkaException as error:
-                reason = _reason(error)
+                reason = clients.reason_of(error)
                 if reason.code() in _TOO_LARGE:
                     raise TooLargeError(reason.str()) from error
                 if not reason.fatal():
@@ -231,9 +231,9 @@ class Deliverer:
             while not stop.is_set():
                 try:
                     producer.poll(_POLL_S)
-                except KafkaException as error:  # the client tells here that it is dead
+                except (KafkaException, SystemError) as error:  # it tells here that it is dead
                     with contextlib.suppress(RuntimeError):  # so is the loop
-                        loop.call_soon_threadsafe(self._break, _reason(error))
+                        loop.call_soon_threadsafe(self._break, clients.reason_of(error))
                     return
 
         self._thread = threading.Thread(target=poll, name="dikast-kafka", daemon=True)
@@ -389,7 +389,7 @@ class Deliverer:
         try:
             yield consumer
         except KafkaException as error:
-            raise self._explain(_reason(error)) from error
+            raise self._explain(clients.reason_of(error)) from error
         finally:
             consumer.close()
 
@@ -411,7 +411,7 @@ def patiently(address: KafkaAddress, step: Callable[[], T]) -> T:
         try:
             return step()
         except KafkaException as error:
-            reason = _reason(error)
+            reason = clients.reason_of(error)
             if waited_s >= address.delivery_s or not (
                 reason.retriable() or reason.code() in _FOR_A_WHILE
             ):
@@ -447,7 +447,7 @@ def partitions_of(
     try:
         found = client.list_topics(topic, timeout=address.ask_s).topics[topic]
     except KafkaException as error:
-        reason = heard.of(client, _reason(error).str())
+        reason = heard.of(client, clients.reason_of(error).str())
         raise SinkError(
             f"{where}: no broker answers ({reason}); is it running, and does it take this address, "
             "security=, user and password?"
@@ -455,11 +455,6 @@ def partitions_of(
     if found.error is not None:
         raise explain(where, found.error)
     return sorted(found.partitions)
-
-
-def _reason(error: KafkaException) -> KafkaError:
-    reason: KafkaError = error.args[0]
-    return reason
 
 
 def _text(value: object) -> str:

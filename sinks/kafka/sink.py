@@ -114,8 +114,9 @@ class KafkaSink:
         try:
             await self.flush()
         finally:
-            for each in (self._deliverer, self._one_by_one):
-                await asyncio.shield(each.aclose())
+            await asyncio.shield(
+                asyncio.gather(self._deliverer.aclose(), self._one_by_one.aclose())
+            )
             if self.dead_lettered and self._tell is not None:
                 self._tell(buried(self.name, self.dead_lettered, self.address.dead_letter))
 

@@ -7,6 +7,7 @@ is handed back. Everything that touches the client happens in one thread.
 """
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections import deque
@@ -23,7 +24,7 @@ from dikast.engine.model import BadRow, Row, Subject
 from dikast.engine.sources import items_of
 from dikast.sinks.kafka import clients
 from dikast.sinks.kafka.address import KafkaAddress
-from dikast.sinks.kafka.positions import Mark, Positions
+from dikast.sinks.kafka.positions import Mark, Positions, Snapshot
 from dikast.sinks.kafka.producer import explain, partitions_of, patiently
 
 T = TypeVar("T")
@@ -32,14 +33,6 @@ _BUFFER_ROWS = 1024
 _POLL_S = 0.1
 _CHECK_S = 0.5
 _GIVE_UP_S = 20.0
-
-
-class Snapshot(NamedTuple):
-    """Positions at one moment, the tenures they belong to, and the member for the broker."""
-
-    marks: list[Mark]
-    tenures: dict[int, object]
-    member: Any
 
 
 class _Fetched(NamedTuple):
@@ -151,13 +144,17 @@ class KafkaSource:
             while self._ready and len(rows) < _BATCH_ROWS:
                 fetched = self._ready.popleft()
                 self._ready_rows -= len(fetched.rows)
-                # A partition that was lost and came back is read again from its position.
-                if self.positions.tenure(fetched.partition) is not fetched.tenure:
-                    continue
-                if self.positions.hand_out(fetched.partition, fetched.offset, len(fetched.rows)):
+                if self._hand_out(fetched):
                     rows.extend(fetched.rows)
             if rows:
                 yield rows
+
+    def _hand_out(self, fetched: _Fetched) -> bool:
+        with self._handover:
+            # A partition that was lost and came back is read again from its position.
+            if self.positions.tenure(fetched.partition) is not fetched.tenure:
+                return False
+            return self.positions.hand_out(fetched.partition, fetched.offset, len(fetched.rows))
 
     async def start(self) -> None:
         """Connect and join the group; may be called twice.
@@ -174,7 +171,8 @@ class KafkaSource:
         """An outcome of the row at this place was accepted."""
         place = self.place_of(file, line)
         if place is not None:
-            self.positions.finish(*place)
+            with self._handover:
+                self.positions.finish(*place)
             self._progress.set()
 
     def skipped(self, row: Row) -> None:
@@ -205,7 +203,7 @@ class KafkaSource:
             for mark in marks
         ]
 
-    def snapshot(self) -> "Snapshot":
+    def snapshot(self) -> Snapshot:
         """What may be committed now, and who this member was when it got those partitions.
 
         Belongs together: a broker refuses positions of a member whose partitions have gone to
@@ -248,15 +246,24 @@ class KafkaSource:
             await asyncio.gather(self._pump_task, return_exceptions=True)
         try:
             if self._consumer is not None:
-                await self.before_commit()
+                await self._leave(self._consumer)
         finally:
-            if self._consumer is not None:
-                # Also when nothing can be committed: the group need not wait for us. Closing gives
-                # the partitions up, for which the client is still needed.
-                await self._in_thread(self._consumer.close)
-                self._consumer = None
             self.left = True
             self._thread.shutdown(wait=False)
+
+    async def _leave(self, consumer: Consumer) -> None:
+        try:
+            await self.before_commit()
+        except BaseException:
+            # What could not be made durable must not be committed by the closing either.
+            self.before_commit, self.commits_itself = _nothing, False
+            with contextlib.suppress(KafkaException):
+                await asyncio.shield(self._in_thread(consumer.close))
+            self._consumer = None
+            raise
+        # Closing gives the partitions up, for which the client is still needed.
+        await self._in_thread(consumer.close)
+        self._consumer = None
 
     async def _in_thread(self, work: Callable[..., T], *args: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
@@ -393,23 +400,25 @@ class KafkaSource:
             return  # the group was quicker than our leave; what is not read is not ours
         numbers = [each.partition for each in places]
         committed = self._committed(consumer, places)
+        # Asked for before the books are taken: the loop waits for them.
+        ends = {each.partition: self._ends(consumer, each) for each in committed}
         with self._handover:
-            self._begin(consumer, committed)
+            self._begin(committed, ends)
             self._member = consumer.consumer_group_metadata()
+            # Said and not left to the client, which asks a second time: reading begins where the
+            # books do.
+            starts = {mark.partition: mark.offset for mark in self.positions.marks(numbers)}
         for number in numbers:
             self._at_end.pop(number, None)
         self._paused.difference_update(numbers)
-        # Said and not left to the client, which asks a second time: reading begins where the
-        # books do.
-        starts = {mark.partition: mark.offset for mark in self.positions.marks(numbers)}
         topic = self.address.topic
         consumer.assign([TopicPartition(topic, each, starts[each]) for each in numbers])
         # The client remembers a pause from before, though it is another tenure.
         consumer.resume([TopicPartition(topic, each) for each in numbers])
 
-    def _begin(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+    def _begin(self, places: list[TopicPartition], ends: Mapping[int, tuple[int, int]]) -> None:
         for each in places:
-            low, high = self._ends(consumer, each)
+            low, high = ends[each.partition]
             if 0 <= each.offset <= high:
                 self.positions.take_over(each.partition, each.offset, each.metadata, end=high)
             else:  # a new group, or a position in a topic that was made anew since

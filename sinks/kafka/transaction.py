@@ -10,13 +10,15 @@ looked up in the group's offsets.
 import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from dikast.engine.errors import HandedBack, SinkError
+from dikast.engine.errors import DikastError, HandedBack, SinkError
 from dikast.engine.model import Outcome
 from dikast.engine.ports import Clock
 from dikast.sinks.kafka import clients
@@ -27,6 +29,7 @@ from dikast.sinks.kafka.records import OutgoingRecord, RecordMaker, buried
 from dikast.sinks.kafka.source import KafkaSource
 
 _TRANSACTION_S = 10.0
+_GRACE_S = 1.0
 _TRIES = 6
 _STEP_S = 3.0
 _STEPS = 2
@@ -104,6 +107,7 @@ class TransactionalSink:
         self._producer: Producer | None = None
         self._failure: SinkError | None = None
         self._refused: set[int] = set()
+        self._tries = 0
         self._one_by_one = False
         self._tell = tell
         self._waiting: list[_Waiting] = []
@@ -124,6 +128,8 @@ class TransactionalSink:
         """
         if self._closed:
             raise SinkError(f"{self.name}: the output is closed")
+        if self._failure is not None:
+            raise self._failure
         place = self._source.place_of(outcome.file, outcome.line)
         if place is None:
             raise SinkError(
@@ -174,20 +180,24 @@ class TransactionalSink:
             try:
                 await self._commit(batch)
             except BaseException as error:
-                failure = (
-                    error
-                    if isinstance(error, SinkError)
-                    else SinkError(f"{self.name}: the transaction was broken off")
-                )
-                self._failure = failure
-                _tell_all(batch, failure)
+                self._failure = self._failure_of(error)
+                # Whoever waits for the next transaction would wait for ever.
+                _tell_all([*batch, *self._waiting], self._failure)
+                self._waiting = []
                 raise
+
+    def _failure_of(self, error: BaseException) -> SinkError:
+        if isinstance(error, SinkError):
+            return error
+        if isinstance(error, DikastError):  # the client does not take the settings
+            return SinkError(str(error))
+        return SinkError(f"{self.name}: the transaction was broken off")
 
     async def _commit_again_and_again(self) -> None:
         while not self._closed:
             await self._wake.wait()
             self._wake.clear()
-            with contextlib.suppress(SinkError):  # told to all who wait for it
+            with contextlib.suppress(DikastError):  # told to all who wait for it
                 await self.commit_now()
 
     async def _commit(self, batch: list[_Waiting]) -> None:
@@ -223,24 +233,67 @@ class TransactionalSink:
         for each in ours:
             if not each.future.done():
                 each.future.set_result(None)
-                self.written += 1
+                if each.record.topic == self.address.topic:
+                    self.written += 1
+                else:
+                    self.dead_lettered += 1
 
     async def _try(
         self, batch: list[_Waiting], marks: list[Mark], member: Any
     ) -> KafkaError | None:
         """One transaction; None when it is committed, else why it is not."""
         records = [each.record for each in batch]
+        self._tries += 1
+        signed = [mark.signed(f"{self._member}.{self._tries}") for mark in marks]
         try:
-            await asyncio.to_thread(self._transact, records, marks, member)
-        except KafkaException as error:
-            reason: KafkaError = error.args[0]
-            return await self._after(reason, marks)
+            producer = self._producer
+            if producer is None:
+                producer = await asyncio.to_thread(self._fresh)
+            await self._in_time(partial(self._transact, producer, records, signed, member))
+        except (KafkaException, SystemError) as error:
+            return await self._after(clients.reason_of(error), signed)
         self.transactions += 1
         return None
 
-    def _transact(self, records: list[OutgoingRecord], marks: list[Mark], member: Any) -> None:
+    async def _in_time(self, steps: Callable[[], object]) -> None:
+        """Take steps of a transaction in a thread that nobody has to wait for.
+
+        The client has been seen to wait for ever in such a step, whatever time it was given, after
+        its broker was started anew; a broker gives up a transaction itself after a while.
+
+        Raises:
+            KafkaException: a step failed, or they were not over in time.
+        """
+        loop = asyncio.get_running_loop()
+        over: asyncio.Future[None] = loop.create_future()
+
+        def settle(error: KafkaException | SystemError | None) -> None:
+            if over.done():
+                return
+            if error is None:
+                over.set_result(None)
+            else:
+                over.set_exception(error)
+
+        def run() -> None:
+            failure: KafkaException | SystemError | None = None
+            try:
+                steps()
+            except (KafkaException, SystemError) as error:
+                failure = error
+            with contextlib.suppress(RuntimeError):  # the loop has gone, and with it who waits
+                loop.call_soon_threadsafe(settle, failure)
+
+        threading.Thread(target=run, name="dikast-transaction", daemon=True).start()
+        try:
+            await asyncio.wait_for(over, _TRANSACTION_S + _GRACE_S)
+        except TimeoutError:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+
+    def _transact(
+        self, producer: Producer, records: list[OutgoingRecord], marks: list[Mark], member: Any
+    ) -> None:
         """In a thread: begin, produce, send positions, commit."""
-        producer = self._producer or self._fresh()
         self._refused.clear()
         producer.begin_transaction()
         too_large = [error for record in records if (error := self._produce(producer, record))]
@@ -296,17 +349,21 @@ class TransactionalSink:
         producer = self._producer
         if producer is not None and reason.txn_requires_abort():
             with contextlib.suppress(KafkaException):
-                await asyncio.to_thread(_again, lambda: producer.abort_transaction(_STEP_S))
+                await self._in_time(lambda: _again(lambda: producer.abort_transaction(_STEP_S)))
                 return reason
         self._producer = None
         await asyncio.to_thread(self._fresh)
         return None if await self._was_committed(marks) else reason
 
     async def _was_committed(self, marks: list[Mark]) -> bool:
-        """Positions and outcomes are committed together, so the one tells of the other."""
+        """Positions and outcomes are committed together, so the one tells of the other.
+
+        All of them or none; one that is there is enough, as another worker may have gone on from
+        the rest. They are signed: a position alone may stand as it did before.
+        """
         found = await self._source.committed([mark.partition for mark in marks])
         there = {each.partition: (each.offset, each.metadata or "") for each in found}
-        return all(there.get(m.partition) == (m.offset, m.metadata) for m in marks)
+        return any(there.get(m.partition) == (m.offset, m.metadata) for m in marks)
 
     def _make_smaller(self, batch: list[_Waiting], reason: KafkaError) -> None:
         """After a refusal for size: first send one by one, then bury what is refused alone."""
@@ -333,7 +390,6 @@ class TransactionalSink:
                 "raise the limit (x.message.max.bytes here and max.message.bytes at the topic)"
             )
         each.record = self._maker.dead_letter(topic, each.outcome, size, reason.str())
-        self.dead_lettered += 1
 
     def __repr__(self) -> str:
         return f"TransactionalSink({self.name!r}, {self.written} written)"

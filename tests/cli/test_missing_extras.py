@@ -113,6 +113,21 @@ def test_check_with_everything_there_is_ready_and_opens_nothing(
     assert [each.name for each in tmp_path.iterdir()] == ["c.toml"]
 
 
+def test_check_tells_of_inputs_that_are_not_there_and_of_places_that_cannot_be_written(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.toml").write_text(CONFIG)
+
+    found = cli("check", "no.jsonl", DEMO, "-o", "no/out.jsonl", "--config", "c.toml")
+
+    assert found.code == 2
+    assert "problem: no.jsonl: there is no such file\n" in found.out
+    assert "problem: no/out.jsonl: there is no folder " in found.out
+    assert found.out.endswith("2 problem(s)\n")
+    assert [each.name for each in tmp_path.iterdir()] == ["c.toml"]
+
+
 def test_a_check_of_a_shared_limit_that_does_not_answer_says_so(cli: Cli, tmp_path: Path) -> None:
     config = tmp_path / "c.toml"
     config.write_text(CONFIG + _SHARED)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("confluent_kafka", reason="the extra kafka is not installed")
 
-from dikast.sinks.kafka.positions import SPAN_MAX, Positions, decode_ahead, encode_ahead
+from dikast.sinks.kafka.positions import SPAN_MAX, Mark, Positions, decode_ahead, encode_ahead
 
 
 def started(offset: int = 0, metadata: str | None = None) -> Positions:
@@ -104,6 +104,7 @@ def test_a_partition_that_was_lost_and_came_back_is_not_done_again() -> None:
         positions.hand_out(0, offset, 1)
     for offset in (10, 11, 14):
         positions.finish(0, offset)
+    assert [mark.offset for mark in positions.marks()] == [12]  # what is below is out of the books
     positions.forget([0], keep=True)
     assert not positions.finish(0, 15)  # was on the way, and is written all the same
     positions.take_over(0, 10, None, end=30)
@@ -123,3 +124,34 @@ def test_what_is_not_sure_to_be_the_same_rows_is_done_again(keep: bool, end: int
     positions.forget([0], keep=keep)
     positions.take_over(0, 10, None, end=end)
     assert [offset for offset in range(10, 12) if positions.hand_out(0, offset, 1)] == [10, 11]
+
+
+def test_what_another_worker_has_done_meanwhile_is_not_waited_for() -> None:
+    positions = started(10)
+    for offset in range(10, 20):
+        positions.hand_out(0, offset, 1)
+    positions.forget([0], keep=True)
+    positions.take_over(0, 15, None, end=30)
+    assert [(mark.offset, mark.metadata) for mark in positions.marks()] == [(15, "")]
+    assert positions.open_rows() == 5
+    assert not positions.finish(0, 12)
+
+
+def test_what_is_kept_of_a_lost_partition_still_fits_into_a_commit() -> None:
+    far = SPAN_MAX + 1
+    positions = started(0)
+    for offset in (0, far):
+        positions.hand_out(0, offset, 1)
+    positions.finish(0, far)
+    positions.forget([0], keep=True)
+    positions.take_over(0, 0, None, end=2 * far)
+    assert positions.hand_out(0, far, 1)
+
+
+def test_a_signed_mark_says_the_same_to_a_successor() -> None:
+    for ahead in ({7, 9}, set[int]()):
+        mark = Mark(partition=0, offset=5, metadata=encode_ahead(5, ahead))
+        signed = mark.signed("worker.3")
+        assert signed != mark.signed("worker.4")
+        assert (signed.partition, signed.offset) == (0, 5)
+        assert decode_ahead(5, signed.metadata) == ahead

@@ -148,3 +148,16 @@ def test_a_profile_counts_its_versions_from_1(version: int, tmp_path: Path) -> N
     assert f"field 'version': counts fits and edits from 1, and cannot be {version}" in _told(
         KINDS[3], path
     )
+
+
+def test_a_file_that_is_far_too_large_is_not_taken_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dikast.strategies.record_files._BYTES_MAX", 10)
+    path = tmp_path / "profile.json"
+    path.write_text('{"a": "b"}')
+    with pytest.raises(InputError, match="unknown field"):
+        load_profile(str(path))
+    path.write_text('{"a": "bc"}')
+    with pytest.raises(InputError, match="larger than any"):
+        load_profile(str(path))
