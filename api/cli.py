@@ -152,6 +152,12 @@ def _add_judge(commands: Any, shared: Any) -> None:
         help="output, resumed: OUT.jsonl or OUT.parquet; - is stdout",
     )
     _add_choices(command)
+    command.add_argument(
+        "--budget-total-usd",
+        type=float,
+        metavar="X",
+        help="never spend more than this in all runs on this output, counted from its manifest",
+    )
     _add_workers(command)
     _add_input(command)
     command.add_argument(
