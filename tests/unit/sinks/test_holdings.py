@@ -23,15 +23,14 @@ def failed(id: str, reason: str = "timeout") -> Failed:
 
 
 def any_outcome(rng: random.Random, id: str) -> Outcome:
-    return rng.choice(
-        [
-            Verdict(id=id, winner=rng.choice(["A", "B", "tie"]), basis="agree"),
-            Verdict(id=id, winner="A"),
-            Scored(id=id, scores={"total": 1.0}),
-            Undecided(id=id, why=rng.choice(["unparsed", "refused"])),
-            failed(id, rng.choice(["timeout", "bad_row"])),
-        ]
-    )
+    choices: list[Outcome] = [
+        Verdict(id=id, winner=rng.choice(["A", "B", "tie"]), basis="agree"),
+        Verdict(id=id, winner="A"),
+        Scored(id=id, scores={"total": 1.0}),
+        Undecided(id=id, why=rng.choice(["unparsed", "refused"])),
+        failed(id, rng.choice(["timeout", "bad_row"])),
+    ]
+    return rng.choice(choices)
 
 
 @pytest.mark.parametrize("keep_failed", [False, True])
@@ -89,7 +88,9 @@ async def test_failed_lines_that_are_kept_stay_in_the_file_until_there_is_a_late
     assert again is not None
     assert again.stale_lines == 1
     await JsonlSink(path, resume=again).aclose()
-    rows: list[dict[str, Any]] = [msgspec.json.decode(each) for each in path.read_bytes().splitlines()]
+    rows: list[dict[str, Any]] = [
+        msgspec.json.decode(each) for each in path.read_bytes().splitlines()
+    ]
     assert [(each["id"], each["kind"]) for each in rows] == [
         ("p2", "failed"),
         ("in:7", "failed"),
