@@ -152,6 +152,12 @@ def _add_judge(commands: Any, shared: Any) -> None:
         help="output, resumed: OUT.jsonl or OUT.parquet; - is stdout",
     )
     _add_choices(command)
+    command.add_argument(
+        "--budget-total-usd",
+        type=float,
+        metavar="X",
+        help="never spend more than this in all runs on this output, counted from its manifest",
+    )
     _add_workers(command)
     _add_input(command)
     command.add_argument(
@@ -230,6 +236,7 @@ def _add_check(commands: Any, shared: Any) -> None:
         "--sink", action="append", default=[], metavar="URL", help="as for judge; may be repeated"
     )
     _add_choices(command)
+    _add_input(command)
     command.add_argument("--offline", action="store_true", help="do not contact the endpoints")
     command.add_argument(
         "--rates", metavar="OUT", help="expect calls as in this output, not as assumed"

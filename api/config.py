@@ -142,6 +142,10 @@ class RunSettings(Section, frozen=True):
     budget_usd: float | None = None
     """US dollars that one run never exceeds, calls in flight included; absent: no cap. A resumed
     run counts anew."""
+    budget_total_usd: float | None = None
+    """US dollars that all runs of `dikast judge` on one output together never exceed, counted from
+    the manifest beside it; absent: no cap. The first of the two budgets that is used up ends a
+    run."""
     limit: int | None = None
     """The most input rows that are read; absent: all."""
     drain_s: float = 30.0
@@ -338,6 +342,7 @@ def _check_ranges(run: RunSettings) -> None:
         ("limit", run.limit, 0, math.inf),
         ("drain_s", run.drain_s, 0, math.inf),
         ("budget_usd", run.budget_usd, 0, math.inf),
+        ("budget_total_usd", run.budget_total_usd, 0, math.inf),
         ("retry.attempts", run.retry.attempts, 1, math.inf),
     ):
         if value is None:

@@ -12,6 +12,7 @@ import contextlib
 import signal
 import sys
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -21,7 +22,7 @@ from dikast import crews, cutting, pacing, settling, shard_job, shards, status, 
 from dikast import manifest as records
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
-from dikast.engine.errors import ConfigError, SpecMismatchError
+from dikast.engine.errors import ConfigError, SinkError, SpecMismatchError
 from dikast.engine.ports import PacerStats
 from dikast.merge import Merged, account, merge, merge_into, status_of, summary
 from dikast.outputs import Output
@@ -29,12 +30,15 @@ from dikast.preflight import see_extras, see_merged_name
 from dikast.progress import Progress, drawn
 from dikast.shards import Plan, Shard, ShardFiles
 from dikast.signals import on_signals
+from dikast.sinks import open_output, refuse_if_written
 
 # A shard is at most so large: what a dead worker leaves is soon done, and its memory stays small.
 SHARD_ROWS = 50_000
 # A shard whose worker died is given out again so often.
 TRIES = 3
 PROCESSES_MAX = 1024
+# In the folder of shards, locked by the run that hands them out.
+LOCK_NAME = ".lock"
 
 
 class Crew(Protocol):
@@ -67,14 +71,24 @@ async def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: an option does not go with several workers.
         SpecMismatchError: the shards that are there belong to another input or configuration.
+        SinkError: another run is at work on the same output.
     """
     target, folder, workers = _check(args)
+    settings = settling.settle(shard_job.choices_of(args, whole=True))
+    await wiring.look_at(args.pairs, settings.input)
     if args.fresh:
         _set_aside(args, target, folder)
     _refuse_foreign(target, folder)
-    settings = settling.settle(shard_job.choices_of(args, whole=True))
     await pacing.check_shared(settings.pacing)
     wiring.build_providers(settings, clock=SystemClock())  # a missing key is told once, here
+    with _alone_in(folder):
+        return await _run(args, settings, target, folder, workers)
+
+
+async def _run(
+    args: argparse.Namespace, settings: Settings, target: Path, folder: Path, workers: int
+) -> int:
+    """Plan, judge and merge, with the folder locked."""
     plan = await _plan(args, folder, workers)
     store = None
     if args.on is None:  # workers on several machines must not lock one file
@@ -109,7 +123,28 @@ def _check(args: argparse.Namespace) -> tuple[Path, Path, int]:
     return target, target.with_name(target.name + ".shards"), workers
 
 
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold the lock of the folder of shards; it goes with the process, however it dies.
+
+    Raises:
+        SinkError: another run holds it, or the folder cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SinkError(f"{folder}: cannot be made: {error.strerror}") from error
+    lock = open_output(folder / LOCK_NAME)
+    try:
+        yield
+    finally:
+        lock.close()
+
+
 def _set_aside(args: argparse.Namespace, target: Path, folder: Path) -> None:
+    # Whatever is refused is refused before anything is moved: a run that is at work keeps all.
+    for each in (folder / LOCK_NAME, *sorted(folder.glob("shard-*.jsonl"))):
+        refuse_if_written(each)
     kept = Output(str(target), clock=SystemClock()).set_aside()
     if kept is not None:
         shard_job.say(args, f"kept the old output as {kept}")
@@ -190,6 +225,13 @@ class Fleet:
         self._tries = dict.fromkeys((shard.index for shard in self._todo), 0)
         self._granted_usd: dict[int, float] = {}
         self._spent_usd = 0.0
+        self._cap_usd = settings.run.budget_usd
+        self._total_usd = settings.run.budget_total_usd
+        self._before_usd = 0.0
+        if self._total_usd is not None:
+            self._before_usd = sum(_all_spent_usd(folder, shard) for shard in plan.shards)
+            left_usd = max(0.0, self._total_usd - self._before_usd)
+            self._cap_usd = left_usd if self._cap_usd is None else min(left_usd, self._cap_usd)
 
     async def run(self) -> None:
         """Return when no worker has anything left to do."""
@@ -227,6 +269,16 @@ class Fleet:
                 self._args, f"shard {shard.index}: its worker died {TRIES} times; left as it is"
             )
 
+    def total_line(self) -> str | None:
+        """What a run that was stopped says of the budget of all runs, if there is one."""
+        if self._total_usd is None or self.stop != status.STOPPED:
+            return None
+        return (
+            f"the total budget is ${self._total_usd:,.4f}: ${self._before_usd:,.4f} spent by "
+            f"earlier runs on these shards, ${self._spent_usd:,.4f} by this one; a larger "
+            "--budget-total-usd goes on"
+        )
+
     def on_signal(self, count: int, which: signal.Signals) -> None:
         """Pass it on: the workers drain at the first and cancel at the second."""
         done = "finishing what is in flight (again to cancel it)" if count == 1 else "cancelling"
@@ -248,14 +300,14 @@ class Fleet:
             words += ["--workers", str(args.workers)]
         if args.ordered:
             words.append("--ordered")
-        if self._settings.run.budget_usd is not None:
+        if self._cap_usd is not None:
             words += ["--budget-usd", repr(self._grant_usd(shard))]
         return words
 
     def _grant_usd(self, shard: Shard) -> float:
         """The shard's part of the money that is left, by its rows: the parts never exceed it."""
-        assert self._settings.run.budget_usd is not None
-        free = self._settings.run.budget_usd - self._spent_usd - sum(self._granted_usd.values())
+        assert self._cap_usd is not None
+        free = self._cap_usd - self._spent_usd - sum(self._granted_usd.values())
         rows = shard.rows + sum(each.rows for each in self._todo)
         granted = max(0.0, free) * shard.rows / rows
         self._granted_usd[shard.index] = granted
@@ -278,6 +330,25 @@ def _last_spent_usd(files: ShardFiles) -> float | None:
     if manifest is None or manifest.runs[-1].ledger is None:
         return None
     return manifest.runs[-1].ledger.spent_usd
+
+
+def _all_spent_usd(folder: Path, shard: Shard) -> float:
+    """What all runs on a shard have spent, at most.
+
+    Raises:
+        ConfigError: one of them cannot be told.
+    """
+    files = ShardFiles(folder, shard.index)
+    path = files.done if files.done.exists() else files.part
+    manifest = records.read_manifest(path)
+    spent = records.spent_by(manifest)
+    unknown = manifest is None and path.exists() and path.stat().st_size > 0
+    if spent is None or unknown:
+        raise ConfigError(
+            f"--budget-total-usd counts from {records.manifest_path(path)}, and it does not say "
+            "what was spent; use --budget-usd, or start anew with --fresh"
+        )
+    return spent.usd
 
 
 class ShardCount:
@@ -332,6 +403,8 @@ def _end(args: argparse.Namespace, fleet: Fleet, target: Path, folder: Path) -> 
     if not args.quiet:
         for line in account(merged, plan, str(target), partial=False):
             sys.stderr.write(f"{line}\n")
+    if (said := fleet.total_line()) is not None:
+        shard_job.tell(said)
     if not merged.complete:
         shard_job.say(args, f"the same command goes on; what is done is kept in {folder}")
     if args.json:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -28,6 +28,8 @@ class RunEntry(Record, frozen=True):
     """One run on the output. `ledger` is absent while it runs, and after it was killed.
 
     `anchors` is the state of the anchors that went along: which set, what moved, what corrects.
+    `spent_most_usd` is written while the run goes on, ahead of what it spends: it counts for a run
+    that was killed before it could say.
     """
 
     status: Status
@@ -41,13 +43,17 @@ class RunEntry(Record, frozen=True):
     message: str | None = None
     duration_s: float | None = None
     ledger: Ledger | None = None
+    spent_most_usd: float | None = None
     versions: dict[str, str] = {}
     anchors: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
 
 
 class Manifest(Record, frozen=True):
-    """Everything a reader of the output needs to know; `runs` is oldest first."""
+    """Everything a reader of the output needs to know; `runs` is oldest first.
+
+    `earlier_usd` was spent on it by runs with other settings, which left no outcome.
+    """
 
     output: str
     spec: str
@@ -55,6 +61,30 @@ class Manifest(Record, frozen=True):
     strategy: str = ""
     format: int = FORMAT
     runs: tuple[RunEntry, ...] = ()
+    earlier_usd: float = 0.0
+
+
+class Spent(NamedTuple):
+    """US dollars; `bound`: some run was killed, and at most so much was spent."""
+
+    usd: float = 0.0
+    bound: bool = False
+
+
+def spent_by(manifest: Manifest | None) -> Spent | None:
+    """What all runs in a manifest have spent; None when one of them cannot be told."""
+    if manifest is None:
+        return Spent()
+    usd, bound = manifest.earlier_usd, False
+    for run in manifest.runs:
+        if run.ledger is not None:
+            usd += run.ledger.spent_usd
+        elif run.spent_most_usd is not None:
+            usd += run.spent_most_usd
+            bound = bound or run.ended is None
+        elif not run.simulated:
+            return None
+    return Spent(usd, bound)
 
 
 def manifest_path(output: Path) -> Path:

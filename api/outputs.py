@@ -12,11 +12,11 @@ import msgspec
 
 from dikast import manifest as records
 from dikast import streams
-from dikast.engine.errors import InputError, SpecMismatchError
+from dikast.engine.errors import ConfigError, InputError, SpecMismatchError
 from dikast.engine.places import shown
 from dikast.engine.ports import Clock
 from dikast.engine.run import RunReport
-from dikast.manifest import Manifest, RunEntry, Status
+from dikast.manifest import Manifest, RunEntry, Spent, Status
 from dikast.sinks import OutputScan, journal_of, refuse_if_written, scan_output
 
 _DIFFERENCES_SHOWN = 3
@@ -43,6 +43,8 @@ class Output:
         self._argv = records.without_secrets([shown(word) for word in argv])
         self._clock = clock
         self._manifest: Manifest | None = None
+        self._earlier_usd = 0.0
+        self._spent_before: Spent | None = None if self.path is None else Spent()
         self.notes: tuple[str, ...] = ()
 
     def set_aside(self) -> Path | None:
@@ -75,8 +77,15 @@ class Output:
             old_manifest.rename(records.manifest_path(self.path.with_name(self.path.name + suffix)))
         return kept
 
-    def resume(self, spec: str, tree: Mapping[str, Any]) -> OutputScan | None:
+    def resume(
+        self, spec: str, tree: Mapping[str, Any], *, keep_failed: bool = False
+    ) -> OutputScan | None:
         """What an earlier run has done, if its spec is this one's.
+
+        Args:
+            spec: of this run.
+            tree: what it is the hash of.
+            keep_failed: failed lines stay, as the input may not hand their rows out again.
 
         Raises:
             InputError: the file is no output of dikast.
@@ -84,7 +93,7 @@ class Output:
         """
         if self.path is None or self._rows is None:
             return None
-        scan = scan_output(self._rows)
+        scan = scan_output(self._rows, keep_failed=keep_failed)
         if scan is None and self._rows != self.path and self.path.exists():
             raise InputError(
                 f"is there without its journal {self._rows}, so it cannot be resumed; make the "
@@ -93,6 +102,9 @@ class Output:
                 file=str(self.path),
             )
         self._manifest = records.read_manifest(self.path)
+        self._spent_before = records.spent_by(self._manifest)
+        if scan is not None and self._manifest is None:
+            self._spent_before = None
         if scan is None:
             self._forget_other(spec)
             return None
@@ -105,7 +117,43 @@ class Output:
     def _forget_other(self, spec: str) -> None:
         """A manifest of another spec without rows in the output says nothing about this run."""
         if self._manifest is not None and self._manifest.spec != spec:
+            self._earlier_usd = 0.0 if self._spent_before is None else self._spent_before.usd
             self._manifest = None
+
+    def spent_before(self) -> Spent | None:
+        """What the runs before this one have spent on the output; None when nobody knows."""
+        return self._spent_before
+
+    def spent(self, this_run_usd: float) -> Spent | None:
+        """The same with what this run has spent."""
+        before = self._spent_before
+        return None if before is None else before._replace(usd=before.usd + this_run_usd)
+
+    def spent_before_usd(self, option: str = "--budget-total-usd") -> float:
+        """What a budget for all runs has to start from.
+
+        Raises:
+            ConfigError: nobody knows.
+        """
+        if self._spent_before is not None:
+            return self._spent_before.usd
+        if self.path is None:
+            raise no_manifest(self.where, option)
+        where = records.manifest_path(self.path)
+        why = "a run in it was ended before it could say what it had spent"
+        if self._manifest is None:
+            why = "it is missing, and the output holds outcomes"
+        raise ConfigError(
+            f"{option} counts from {where}, and {why}; use --budget-usd, or start anew with --fresh"
+        )
+
+    def note_spending(self, usd: float) -> None:
+        """Write that this run may have spent so much; it counts when the run is killed.
+
+        Raises:
+            SinkError: the manifest cannot be written.
+        """
+        self._change(spent_most_usd=usd)
 
     def _mismatch(self, old_spec: str, spec: str, tree: Mapping[str, Any]) -> str:
         remedy = "use the old settings, name another output, or start anew with --fresh"
@@ -146,6 +194,7 @@ class Output:
             inputs=records.without_secrets([shown(each) for each in inputs]),
             seed=seed,
             simulated=simulated,
+            spent_most_usd=0.0,
             versions=records.versions(),
         )
         before = () if self._manifest is None else self._manifest.runs
@@ -155,6 +204,9 @@ class Output:
             spec_tree=msgspec.to_builtins(tree),
             strategy=strategy,
             runs=(*before, entry),
+            earlier_usd=(
+                self._earlier_usd if self._manifest is None else self._manifest.earlier_usd
+            ),
         )
         records.write_manifest(self.path, self._manifest)
 
@@ -175,14 +227,14 @@ class Output:
             notes=self.notes,
         )
 
-    def end_with_error(self, message: str) -> None:
+    def end_with_error(self, message: str, *, spent_usd: float) -> None:
         """Write that the run ended with an error before it could give account."""
-        self._end(status="error", message=message)
+        self._end(status="error", message=message, spent_most_usd=spent_usd)
 
-    def end_stopped(self, reason: str, message: str) -> None:
+    def end_stopped(self, reason: str, message: str, *, spent_usd: float) -> None:
         """Write that the run was stopped before it had taken in a pair."""
         status: Status = "interrupted" if reason == "interrupted" else "stopped"
-        self._end(status=status, stop_reason=reason, message=message)
+        self._end(status=status, stop_reason=reason, message=message, spent_most_usd=spent_usd)
 
     def note_anchors(self, state: Mapping[str, Any]) -> None:
         """Write the state of the anchors into the entry of the run that is under way.
@@ -205,6 +257,15 @@ class Output:
 
     def __repr__(self) -> str:
         return f"Output({self.where!r})"
+
+
+def no_manifest(where: str, option: str) -> ConfigError:
+    """The refusal of a budget for all runs where nothing is kept beside the output."""
+    return ConfigError(
+        f"{option} counts what the manifest beside the output says, and "
+        f"{'standard output' if where == '-' else where} has none; name a file as output, or cap "
+        "this run with --budget-usd"
+    )
 
 
 def _status(report: RunReport) -> Status:

@@ -40,6 +40,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     template: str | None = None
     seed: int | None = None
     budget_usd: float | None = None
+    budget_total_usd: float | None = None
     workers: int | None = None
     limit: int | None = None
     store: str | None = None
@@ -122,15 +123,13 @@ def _from_here(entry: ProviderEntry) -> ProviderEntry:
 
 
 def _with_run(run: RunSettings, choices: Choices) -> RunSettings:
-    said = {
-        name: value
-        for name in ("seed", "budget_usd", "workers", "limit", "store", "no_store")
-        if (value := getattr(choices, name)) is not None
-    }
+    names = ("seed", "budget_usd", "budget_total_usd", "workers", "limit", "store", "no_store")
+    said = {name: value for name in names if (value := getattr(choices, name)) is not None}
     for name, least, most in (
         ("workers", 1, WORKERS_MAX),
         ("limit", 0, math.inf),
         ("budget_usd", 0, math.inf),
+        ("budget_total_usd", 0, math.inf),
     ):
         # Written so that "not a number" is refused too: it compares false with everything.
         if name in said and not least <= said[name] <= most:

@@ -58,6 +58,9 @@ async def run(args: argparse.Namespace, judge: Judge) -> int:
             tell(f"{files.done}: has {found:,} outcomes for {shard.rows:,} rows; the rest follows")
         files.reopen()
     settings = settings_of(plan, folder, args)
+    if args.with_parent:  # who handed the shard out has granted it a part of the total
+        run = msgspec.structs.replace(settings.run, budget_total_usd=None)
+        settings = msgspec.structs.replace(settings, run=run)
     args.output = str(files.part)
     args.pairs = [each.name for each in plan.inputs]
     job = Job(plan, shard, shards.source_of(plan, shard, folder))
@@ -139,6 +142,7 @@ def choices_of(args: argparse.Namespace, *, whole: bool = False) -> Choices:
     return msgspec.structs.replace(
         choices,
         budget_usd=args.budget_usd,
+        budget_total_usd=args.budget_total_usd,
         workers=args.workers,
         limit=args.limit,
         store=args.store,
@@ -161,6 +165,7 @@ def settings_of(plan: Plan, folder: Path, args: argparse.Namespace) -> Settings:
             template=said.template or planned.template,
             seed=planned.seed if said.seed is None else said.seed,
             budget_usd=args.budget_usd,
+            budget_total_usd=args.budget_total_usd,
             workers=args.workers,
             store=args.store,
             no_store=True if args.no_store else None,

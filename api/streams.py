@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dikast.engine.errors import ConfigError, SpecMismatchError
+from dikast.engine.ledger import Held
 from dikast.engine.ports import Clock, Sink, Source, StreamSource
 from dikast.extras import needed
 
@@ -28,6 +29,14 @@ class TopicDone(Protocol):
 
     def is_done(self, id: str) -> bool:
         """True when an outcome of `id` is there and stands."""
+        ...
+
+    def held(self) -> Held:
+        """What is there, less what was replaced since."""
+        ...
+
+    def replaced(self, id: str) -> None:
+        """A new outcome of `id` is there."""
         ...
 
 
@@ -159,6 +168,11 @@ async def done_in(where: str, source: Source, spec: str) -> TopicDone | None:
             "here); use the old settings or name another topic"
         )
     return scan
+
+
+def is_stream(source: Source) -> bool:
+    """True when the source hands out a row once: what is committed is not read again."""
+    return isinstance(source, StreamSource)
 
 
 def lag_of(source: Source) -> Callable[[], int | None] | None:

@@ -157,6 +157,7 @@ def build_engine(
     truth: TruthTable | None = None,
     wrap: Callable[[Strategy], Strategy] | None = None,
     strategy: Strategy | None = None,
+    counted: bool = False,
 ) -> Engine:
     """The engine of a run; enter it as an async context manager.
 
@@ -169,6 +170,7 @@ def build_engine(
         truth: what simulated judges may know.
         wrap: puts something around the strategy that the settings describe.
         strategy: judges in place of the one that the settings describe, by the same judges.
+        counted: the caller has an output with a manifest, and counts its runs together.
 
     Raises:
         ConfigError: the settings cannot work together, or a key is missing.
@@ -176,7 +178,7 @@ def build_engine(
     """
     clock = clock or SystemClock()
     run = settings.run
-    _check_budget(settings)
+    _check_budget(settings, counted=counted)
     judging: Strategy = strategy or build_strategy(settings)
     judging = judging if wrap is None else wrap(judging)
     built = build_providers(settings, clock=clock, env=env, truth=truth)
@@ -227,8 +229,13 @@ def _open_store(where: str | os.PathLike[str] | None) -> CallStore | None:
         raise ConfigError(f"call store {error}") from error
 
 
-def _check_budget(settings: Settings) -> None:
-    if settings.run.budget_usd is None:
+def _check_budget(settings: Settings, *, counted: bool) -> None:
+    if settings.run.budget_total_usd is not None and not counted:
+        raise ConfigError(
+            "run.budget_total_usd counts the runs on one output of dikast judge, and there is no "
+            "such output here; use budget_usd"
+        )
+    if settings.run.budget_usd is None and settings.run.budget_total_usd is None:
         return
     for name, judge in judges_in(settings).items():
         kind = settings.providers[judge.provider].settings
@@ -272,6 +279,19 @@ def open_source(paths: Sequence[str], how: InputSettings | str | None = None) ->
             )
         return streams.open_source(paths, how.format)
     return FileSource(paths, format=how.format or "auto", columns=how.columns, split=how.split)
+
+
+async def look_at(paths: Sequence[str], how: InputSettings) -> None:
+    """See that the inputs are there and can be read, before an output is made for them.
+
+    Raises:
+        InputError: one is missing, cannot be read, or its format is not recognised.
+        ConfigError: a field in `columns` is none.
+    """
+    if not any(map(streams.is_kafka, paths)):
+        await FileSource(
+            paths, format=how.format or "auto", columns=how.columns, split=how.split
+        ).look()
 
 
 def open_sinks(

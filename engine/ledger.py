@@ -73,6 +73,44 @@ class Ledger(Record, frozen=True):
         return out
 
 
+class Held(Record, frozen=True):
+    """What an output holds of all runs on it, in the words of the ledger; one count an id."""
+
+    judged: int = 0
+    undecided: dict[str, int] = {}
+    failed: dict[str, int] = {}
+    verdicts: dict[str, int] = {}
+
+    @property
+    def rows(self) -> int:
+        """All outcomes."""
+        return self.judged + sum(self.undecided.values()) + sum(self.failed.values())
+
+    def plus(self, run: Ledger) -> "Held":
+        """With what a run has added."""
+        return Held(
+            judged=self.judged + run.judged,
+            undecided=_sum(self.undecided, run.undecided),
+            failed=_sum(self.failed, run.failed),
+            verdicts=_sum(self.verdicts, run.verdicts),
+        )
+
+    def lines(self) -> list[str]:
+        """For people, one line a kind."""
+        rows = [
+            ("rows", self.rows, ""),
+            ("judged", self.judged, _detail(self.verdicts)),
+            ("undecided", sum(self.undecided.values()), _detail(self.undecided)),
+            ("failed", sum(self.failed.values()), _detail(self.failed)),
+        ]
+        width = max(len(f"{count:,}") for _, count, _ in rows)
+        return [f"{name:<10} {count:>{width},}  {note}".rstrip() for name, count, note in rows]
+
+
+def _sum(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return dict(Counter(one) + Counter(other))
+
+
 def _detail(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
 

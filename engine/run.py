@@ -391,6 +391,28 @@ class Engine:
         self.drain(message)
         self._desk.cancel()
 
+    def share_budget(
+        self,
+        note: Callable[[float], None],
+        *,
+        total_usd: float | None = None,
+        before_usd: float = 0.0,
+    ) -> None:
+        """Count this run's spending together with that of earlier ones; call it before judging.
+
+        Args:
+            note: told the most that may have been spent, in US dollars, before it is; may raise
+                `RunStopped`.
+            total_usd: cap on what all runs spend, or None.
+            before_usd: what the earlier ones have spent.
+        """
+        self._gateway.budget.share(total_usd, before_usd, note)
+
+    @property
+    def total_binds(self) -> bool:
+        """Whether the total of all runs ends this one before its own budget does."""
+        return self._gateway.budget.total_binds
+
     def charge(self, usd: float) -> None:
         """Count money that was spent beside this engine, in US dollars, against its budget."""
         self._gateway.budget.settle(0.0, usd)

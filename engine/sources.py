@@ -32,7 +32,7 @@ from dikast.engine.errors import InputError
 from dikast.engine.formats import detect, format_named, map_rows
 from dikast.engine.lines import Flaw, RawRow
 from dikast.engine.model import BadRow, Item, Pair, Row, Subject
-from dikast.engine.places import Place, is_remote, places, shown
+from dikast.engine.places import STDIN, Place, is_pipe, is_remote, places, shown
 from dikast.engine.reading import decoded, read_place
 from dikast.engine.tables import is_outcome
 
@@ -98,6 +98,22 @@ class FileSource:
         """
         async for batch in self._each(self._rows):
             yield batch
+
+    async def look(self) -> None:
+        """See that every input is there, and that the first rows of each local one can be read.
+
+        Hands nothing out, and takes nothing from standard input or a pipe.
+
+        Raises:
+            InputError: one is missing, cannot be read, or its format is not recognised.
+        """
+        for path in self.paths:
+            if path == STDIN or is_pipe(path):
+                continue
+            for place in (await self._places(path))[:1]:
+                if not place.slow:
+                    with contextlib.closing(self._rows(place)) as rows:
+                        next(rows, None)
 
     async def objects(self) -> AsyncIterator[list[tuple[str, int, Any]]]:
         """The rows as they stand, whatever they are: file, number, and the value or a `Flaw`.

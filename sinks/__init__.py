@@ -8,7 +8,7 @@ import os
 from dikast.engine.errors import ConfigError
 from dikast.engine.ports import Sink
 from dikast.sinks.fanout import BrokenPolicy, FanoutSink
-from dikast.sinks.files import refuse_if_written
+from dikast.sinks.files import open_output, refuse_if_written
 from dikast.sinks.jsonl import JsonlSink, SyncPolicy
 from dikast.sinks.memory import MemorySink
 from dikast.sinks.parquet import ParquetSink, is_table_name, journal_of
@@ -28,6 +28,7 @@ __all__ = [
     "is_table_name",
     "journal_of",
     "kind_of",
+    "open_output",
     "open_records",
     "refuse_if_written",
     "scan_output",

@@ -7,8 +7,9 @@ the first new line is appended: every id stands once in the final output.
 
 Verdict, scored and undecided are done. Failed ones are tried again unless told otherwise; rows
 that were bad or had a used id are never "done", because reading the input finds them again for
-nothing. A later line of an id takes the place of an earlier one. Knows nothing of stores or
-strategies.
+nothing. Where the input hands out no row again (a topic), failed lines are kept until another
+line of their id is there. A later line of an id takes the place of an earlier one. Knows nothing
+of stores or strategies.
 """
 
 from collections.abc import Iterator
@@ -18,34 +19,14 @@ import msgspec
 
 from dikast.engine.errors import InputError
 from dikast.engine.ids import IdTable
+from dikast.engine.ledger import Held
 from dikast.sinks.files import DiskFile, replace_output, write_all
+from dikast.sinks.holdings import CODE_BITS, CODE_MASK, Holdings, OutcomeLine
 
 _BLOCK_BYTES = 1 << 20
 _HEAD = b'{"kind":"'
-_KINDS = frozenset({"verdict", "scored", "undecided", "failed"})
-_FOUND_AGAIN = frozenset({"bad_row", "duplicate_id"})
 _SPECS_MAX = 16
 _UNPACKED = (".gz", ".zst", ".zstd")
-
-
-class OutcomeLine(msgspec.Struct):
-    """The few fields of an outcome that a resume needs; all else is skipped unread."""
-
-    kind: str
-    id: str
-    spec: str = ""
-    reason: str = ""
-
-    @property
-    def is_outcome(self) -> bool:
-        """Whether it is of a kind that dikast writes."""
-        return self.kind in _KINDS
-
-    def stands(self, retry_failed: bool) -> bool:
-        """Whether its pair is done: failed ones are tried again unless told otherwise."""
-        if self.kind != "failed":
-            return True
-        return not retry_failed and self.reason not in _FOUND_AGAIN
 
 
 class OutputScan:
@@ -56,9 +37,10 @@ class OutputScan:
     `stale_lines` will not be in the output after the sink has opened it.
     """
 
-    def __init__(self, path: Path, *, retry_failed: bool = True) -> None:
+    def __init__(self, path: Path, *, retry_failed: bool = True, keep_failed: bool = False) -> None:
         self.path = path
         self.retry_failed = retry_failed
+        self.keep_failed = keep_failed
         self.size_bytes = 0
         self.torn_bytes = 0
         self.lines = 0
@@ -67,12 +49,24 @@ class OutputScan:
         self.stale_lines = 0
         self.specs: dict[str, int] = {}
         self._table = IdTable()
+        self._holdings = Holdings()
         self._decode = msgspec.json.Decoder(OutcomeLine).decode
 
     def is_done(self, id: str) -> bool:
         """True when an earlier run has an outcome of `id` that stands."""
         value = self._table.get(id)
         return value is not None and value & 1 == 1
+
+    def held(self) -> Held:
+        """What is in the output when the sink has opened it, less what `replaced` has told."""
+        return self._holdings.held()
+
+    def replaced(self, id: str) -> None:
+        """A new outcome of `id` is in the output: a line that was kept no longer counts."""
+        value = self._table.get(id)
+        if value is not None and value & 2:
+            self._holdings.leave(value >> 2 & CODE_MASK)
+            self._table.set(id, value & ~2)
 
     def __contains__(self, id: str) -> bool:
         return self.is_done(id)
@@ -87,21 +81,30 @@ class OutputScan:
         """Enter line `number`. Raises `InputError` when it is not an outcome."""
         line = self.read(raw, number)
         done = line.stands(self.retry_failed)
+        kept = done or self.keep_failed
+        code = self._holdings.code_of(line)
         self.lines += 1
         if line.spec and (line.spec in self.specs or len(self.specs) < _SPECS_MAX):
             self.specs[line.spec] = self.specs.get(line.spec, 0) + 1
-        old = self._table.set(line.id, number << 1 | done)
+        # The line, what it is counted as, whether it stays in the file, whether its pair is done.
+        value = (number << CODE_BITS | code) << 2 | kept << 1 | done
+        old = self._table.set(line.id, value)
         if old is not None:
-            self.stale_lines += old & 1
             self.done -= old & 1
             self.retry -= not old & 1
+            if old & 2:
+                self.stale_lines += 1
+                self._holdings.leave(old >> 2 & CODE_MASK)
         self.done += done
         self.retry += not done
-        self.stale_lines += not done
+        self.stale_lines += not kept
+        if kept:
+            self._holdings.enter(code)
 
     def keeps(self, raw: bytes, number: int) -> bool:
         """True when line `number` is the one that stands for its id."""
-        return self._table.get(self.read(raw, number).id) == (number << 1 | 1)
+        value = self._table.get(self.read(raw, number).id)
+        return value is not None and value >> (CODE_BITS + 2) == number and value & 2 == 2
 
     def read(self, raw: bytes, number: int) -> OutcomeLine:
         """The fields that matter of one line."""
@@ -123,18 +126,21 @@ class OutputScan:
         )
 
 
-def scan_output(path: str | Path, *, retry_failed: bool = True) -> OutputScan | None:
+def scan_output(
+    path: str | Path, *, retry_failed: bool = True, keep_failed: bool = False
+) -> OutputScan | None:
     """Read what an earlier run wrote to `path`; None when there is no such file or it is empty.
 
     Args:
         path: the output of an earlier run.
         retry_failed: whether failed outcomes are to be tried again.
+        keep_failed: whether their lines stay until then, as the input may not hand them out.
 
     Raises:
         InputError: the file is not an output of dikast, cannot be read, or is compressed.
     """
     path = Path(path)
-    scan = OutputScan(path, retry_failed=retry_failed)
+    scan = OutputScan(path, retry_failed=retry_failed, keep_failed=keep_failed)
     try:
         if not path.exists() or (path.is_file() and path.stat().st_size == 0):
             return None

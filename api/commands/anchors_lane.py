@@ -8,7 +8,7 @@ them. Every run on an output judges the anchors anew, so a resumed part is held 
 import argparse
 import hashlib
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +137,11 @@ class AnchorLane:
         if self._engine is not None:
             drain_then_cancel(self._engine)(count, which)
 
-    async def judge(self) -> list[str]:
+    async def judge(self, share_budget: Callable[[Engine], None]) -> list[str]:
         """Judge the anchors and compare; lines to tell.
+
+        Args:
+            share_budget: makes an engine count its spending with the earlier runs on the output.
 
         Raises:
             RunStopped: they could not all be judged.
@@ -146,7 +149,8 @@ class AnchorLane:
             ConfigError: no correction can be fitted.
         """
         # An engine of its own, without the run's store: anchors measure today's judge.
-        engine = wiring.build_engine(self._settings, clock=self._clock)
+        engine = wiring.build_engine(self._settings, clock=self._clock, counted=True)
+        share_budget(engine)
         async with engine:
             self._engine = engine
             if self._baseline is not None and engine.spec != self._baseline.spec:

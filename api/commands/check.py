@@ -11,6 +11,7 @@ import msgspec
 
 from dikast import pacing, settling, status, wiring
 from dikast.commands import injection
+from dikast.commands.check_cost import Cost, cost_of
 from dikast.commands.choices import choices_from
 from dikast.config import Settings
 from dikast.engine.clock import SystemClock
@@ -59,10 +60,19 @@ async def run(args: argparse.Namespace) -> int:
     measured = None if args.rates is None else read_rates(args.rates)
     problems = [f"providers.{each.name}: {each.problem}" for each in found if each.problem]
     problems += await _places(args, settings)
+    cost: Cost | None = None
+    if not problems:
+        try:
+            cost = await cost_of(args.pairs, settings, clock)
+        except DikastError as error:
+            problems.append(str(error))
     if args.json:
-        print(msgspec.json.encode(_machine(settings, strategy, found, problems, measured)).decode())
+        told = _machine(settings, strategy, found, problems, measured)
+        told["cost"] = None if cost is None else msgspec.to_builtins(cost)
+        print(msgspec.json.encode(told).decode())
     else:
         print("\n".join(_lines(settings, strategy, found, measured)))
+        print("".join(f"{line}\n" for line in ([] if cost is None else cost.lines())), end="")
         for problem in problems:
             print(f"problem: {problem}")
         print("ready to judge" if not problems else f"{len(problems)} problem(s)")

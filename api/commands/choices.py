@@ -14,6 +14,7 @@ def choices_from(args: argparse.Namespace) -> settling.Choices:
         template=args.template,
         seed=args.seed,
         budget_usd=args.budget_usd,
+        budget_total_usd=getattr(args, "budget_total_usd", None),
         workers=args.workers,
         limit=getattr(args, "limit", None),
         store=getattr(args, "store", None),

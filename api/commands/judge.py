@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from dikast import pacing, settling, shards, status, streams, wiring
+from dikast import pacing, settling, shards, status, streams, whole, wiring
 from dikast.commands.anchors_lane import AnchorLane, open_lane
 from dikast.commands.choices import choices_from
 from dikast.config import Settings
@@ -20,7 +20,7 @@ from dikast.engine.model import Failed
 from dikast.engine.ports import Sink, Source
 from dikast.engine.run import Engine, RunReport
 from dikast.logging import LogObserver, build_logger
-from dikast.outputs import Output
+from dikast.outputs import Output, no_manifest
 from dikast.preflight import see_extras
 from dikast.progress import Progress, drawn, duration, state_of
 from dikast.rows import count_rows
@@ -28,6 +28,7 @@ from dikast.shards import Job
 from dikast.signals import on_end_of_stdin, on_signals
 from dikast.sinks import OutputScan
 from dikast.streams import TopicDone
+from dikast.whole import WholeOutput
 
 _MESSAGE_SHOWN = 200  # characters of a failure's message on the terminal
 
@@ -57,12 +58,13 @@ async def judge_into(args: argparse.Namespace, settings: Settings, job: Job | No
         settings: who judges, and how.
         job: a shard to judge instead of the named pairs.
     """
-    await _look_first(args, settings)
+    await _look_first(args, settings, job)
     clock = SystemClock()
     lane = open_lane(args, settings, clock)
     output = Output(args.output, argv=args.argv, clock=clock)
     source = wiring.open_source(args.pairs, settings.input) if job is None else job.source
     progress = Progress(clock)
+    held = WholeOutput()
     log = LogObserver(build_logger(args.log_level, args.log_format), args.log_level)
     # An answer of an earlier judge must not be corrected by what today's anchors say.
     named = settings.run.store is not None
@@ -72,10 +74,11 @@ async def judge_into(args: argparse.Namespace, settings: Settings, job: Job | No
     engine = wiring.build_engine(
         settings,
         store=store,
-        observers=(progress, log),
+        observers=(progress, log, held),
         clock=clock,
         truth=truth,
         wrap=None if lane is None else lane.wrap,
+        counted=True,
     )
     if job is not None:
         shards.check_spec(job.plan, engine.spec, engine.spec_tree)
@@ -87,14 +90,9 @@ async def judge_into(args: argparse.Namespace, settings: Settings, job: Job | No
             stack.enter_context(on_end_of_stdin(gone))
         if args.fresh and (kept := output.set_aside()) is not None:
             _say(args, f"kept the old output as {kept}")
-        resume: OutputScan | TopicDone | None
-        if streams.is_kafka(output.where):
-            resume = await streams.done_in(output.where, source, engine.spec)
-        else:
-            resume = output.resume(engine.spec, engine.spec_tree)
-        if resume is not None:
-            progress.already = resume.done
-            _say(args, f"resuming {output.where}: {_resumed(resume)}")
+        resume = await _resume(args, output, source, engine, held)
+        progress.already = 0 if resume is None else resume.done
+        _share_budget(engine, output, settings)
         progress.total = (
             count_rows(args.pairs, settings.run.limit, settings.input.split)
             if job is None
@@ -123,16 +121,65 @@ async def judge_into(args: argparse.Namespace, settings: Settings, job: Job | No
         simulated=progress.simulated or engine.simulated,
         first_failures=progress.first_failures.values(),
         anchors=None if lane is None else lane.state(),
+        held=held,
+        total_binds=engine.total_binds,
     )
     return code
 
 
-async def _look_first(args: argparse.Namespace, settings: Settings) -> None:
+async def _look_first(args: argparse.Namespace, settings: Settings, job: Job | None) -> None:
     """Whether the run can work at all, before it makes a file or a call."""
     wiring.check_output_name(args.output)
+    if settings.run.budget_total_usd is not None:
+        option = "--budget-total-usd"
+        if args.output == "-" or streams.is_kafka(args.output):
+            raise no_manifest(args.output, option)
+        if job is not None:
+            raise ConfigError(
+                f"{option} does not go with --shard, whose outputs are many; cap each shard with "
+                "--budget-usd, or judge with --processes"
+            )
     shared = settings.pacing.shared is not None
     see_extras(args.pairs, (args.output, *args.sink), shared_limit=shared)
     await pacing.check_shared(settings.pacing)
+    if job is None:
+        await wiring.look_at(args.pairs, settings.input)
+
+
+async def _resume(
+    args: argparse.Namespace, output: Output, source: Source, engine: Engine, held: WholeOutput
+) -> OutputScan | TopicDone | None:
+    """What earlier runs have left in the output, told in a line."""
+    stream = streams.is_stream(source)
+    resume: OutputScan | TopicDone | None
+    if streams.is_kafka(output.where):
+        resume = await streams.done_in(output.where, source, engine.spec)
+    else:
+        resume = output.resume(engine.spec, engine.spec_tree, keep_failed=stream)
+    if resume is not None:
+        _say(args, f"resuming {output.where}: {_resumed(resume, stream=stream)}")
+    held.begin(resume, known=not (stream and streams.is_kafka(output.where)))
+    return resume
+
+
+def _share_budget(engine: Engine, output: Output, settings: Settings) -> None:
+    """Count the run's spending with that of the earlier runs on the output.
+
+    Raises:
+        ConfigError: there is a total budget, and nobody knows what they have spent.
+    """
+    if output.path is None:
+        return
+    total_usd = settings.run.budget_total_usd
+    before_usd = 0.0 if total_usd is None else output.spent_before_usd()
+
+    def note(usd: float) -> None:
+        try:
+            output.note_spending(usd)
+        except SinkError as error:
+            raise RunStopped("sink", str(error)) from error
+
+    engine.share_budget(note, total_usd=total_usd, before_usd=before_usd)
 
 
 async def _account(
@@ -157,7 +204,7 @@ async def _account(
     )
     try:
         if lane is not None:
-            await _judge_anchors(args, lane, engine, output)
+            await _judge_anchors(args, settings, lane, engine, output)
         async with drawn(progress, state_of(engine), quiet=args.quiet):
             report = await engine.run(
                 source,
@@ -169,10 +216,11 @@ async def _account(
         # The output has to be whole before the manifest says so.
         await sink.flush()
     except RunStopped as stop:
-        output.end_stopped(stop.reason, stop.message)
+        spent_usd = engine.snapshot().ledger.spent_usd
+        output.end_stopped(stop.reason, stop.message, spent_usd=spent_usd)
         raise
     except DikastError as error:
-        output.end_with_error(str(error))
+        output.end_with_error(str(error), spent_usd=engine.snapshot().ledger.spent_usd)
         raise
     try:
         output.end(
@@ -189,11 +237,15 @@ async def _account(
 
 
 async def _judge_anchors(
-    args: argparse.Namespace, lane: AnchorLane, engine: Engine, output: Output
+    args: argparse.Namespace,
+    settings: Settings,
+    lane: AnchorLane,
+    engine: Engine,
+    output: Output,
 ) -> None:
     """The anchors come first: they may stop the run, and they say how scores are corrected."""
     try:
-        said = await lane.judge()
+        said = await lane.judge(lambda theirs: _share_budget(theirs, output, settings))
     finally:
         engine.charge(lane.spent_usd)
     output.note_anchors(lane.state())
@@ -233,9 +285,14 @@ def _on_signal(
     return handle
 
 
-def _resumed(scan: OutputScan | TopicDone) -> str:
+def _resumed(scan: OutputScan | TopicDone, *, stream: bool) -> str:
     text = f"{scan.done:,} pairs are done"
-    if scan.retry:
+    if scan.retry and stream:
+        text += (
+            f", {scan.retry:,} failed ones stay in it: the topic does not hand out again what this "
+            "group has committed; another ?group=NAME reads it anew and judges only those"
+        )
+    elif scan.retry:
         text += f", {scan.retry:,} failed ones are tried again"
     if isinstance(scan, OutputScan) and scan.torn_bytes:
         text += ", a torn last line is cut off"
@@ -266,20 +323,30 @@ def _tell(
     simulated: bool,
     first_failures: Iterable[Failed],
     anchors: Mapping[str, Any] | None,
+    held: WholeOutput,
+    total_binds: bool,
 ) -> None:
     """The end of the story: the ledger for people, the summary for machines."""
+    whole_now, spent = held.held(report.ledger), output.spent(report.ledger.spent_usd)
     if not args.quiet:
         for line in (*report_lines(report, output.where, simulated=simulated), *output.notes):
             print(line, file=sys.stderr)
+        if held.resumed and whole_now is not None:
+            print("\n".join(whole.lines(whole_now, spent)), file=sys.stderr)
         for failed in first_failures:
             print(f"  first {failed.reason}: {_one_line(failed)}", file=sys.stderr)
     if report.stopped is not None and code not in (status.OK, status.FAILURES):
         hint = "" if report.stopped == "auth" else "; the same command resumes"
         if report.stopped == "budget":
-            hint += ", with the whole budget again"
+            hint = (
+                "; a larger --budget-total-usd goes on"
+                if total_binds
+                else hint + ", with the whole budget again"
+            )
         _say_stop((report.message or report.stopped) + hint)
     if args.json:
         found = summary(report, output, code, simulated=simulated)
+        found["whole_output"] = whole.machine(whole_now, spent)
         if anchors is not None:
             found["anchors"] = anchors
         print(msgspec.json.encode(found).decode())

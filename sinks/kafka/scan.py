@@ -12,10 +12,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from dikast.engine.errors import InputError, SinkError
 from dikast.engine.ids import IdTable
+from dikast.engine.ledger import Held
+from dikast.sinks.holdings import Holdings, OutcomeLine
 from dikast.sinks.kafka import clients
 from dikast.sinks.kafka.address import KafkaAddress
 from dikast.sinks.kafka.producer import explain, partitions_of
-from dikast.sinks.resume import OutcomeLine
 
 _MANY = 1000
 _BUNCH_S = 0.1
@@ -27,6 +28,7 @@ class TopicScan:
     def __init__(self, retry_failed: bool) -> None:
         self._retry_failed = retry_failed
         self._table = IdTable()
+        self._holdings = Holdings()
         self.records = 0
         self.done = 0
         self.retry = 0
@@ -34,17 +36,32 @@ class TopicScan:
 
     def is_done(self, id: str) -> bool:
         """True when an earlier run has an outcome of `id` that stands."""
-        return bool(self._table.get(id))
+        value = self._table.get(id)
+        return value is not None and value & 1 == 1
+
+    def held(self) -> Held:
+        """What the topic holds, one outcome an id, less what `replaced` has told."""
+        return self._holdings.held()
+
+    def replaced(self, id: str) -> None:
+        """A new outcome of `id` is in the topic: the one that was there no longer counts."""
+        value = self._table.get(id)
+        if value is not None and value & 2:
+            self._holdings.leave(value >> 2)
+            self._table.set(id, value & ~2)
 
     def take(self, line: OutcomeLine) -> None:
         """Enter one record; a later one of an id takes the place of an earlier one."""
         done = line.stands(self._retry_failed)
-        old = self._table.set(line.id, int(done))
+        code = self._holdings.code_of(line)
+        old = self._table.set(line.id, code << 2 | 2 | done)
         if old is not None:
-            self.done -= old
-            self.retry -= 1 - old
+            self.done -= old & 1
+            self.retry -= not old & 1
+            self._holdings.leave(old >> 2)
         self.done += done
         self.retry += not done
+        self._holdings.enter(code)
         self.records += 1
         self.specs[line.spec] = self.specs.get(line.spec, 0) + 1
 

@@ -9,7 +9,7 @@ import pytest_asyncio
 from confluent_kafka import KafkaError, Producer
 
 from dikast.engine.errors import InputError, SinkError
-from dikast.engine.model import Outcome, Verdict
+from dikast.engine.model import Failed, Outcome, Undecided, Verdict
 from dikast.sinks.kafka import KafkaSink, parse_address, scan_topic
 from tests.kafka.brokers import MockCluster, read_all
 
@@ -168,6 +168,16 @@ async def test_a_scan_tells_what_is_done(sink: KafkaSink, mock_cluster: MockClus
     assert (scan.done, scan.retry, scan.specs) == (5, 0, {"s1": 5})
     assert scan.is_done("p4")
     assert not scan.is_done("p5")
+    assert scan.held().judged == 5
+    await sink.write(Failed(id="p5", reason="timeout", message="m", spec="s1"))
+    await sink.write(Undecided(id="p0", why="refused", spec="s1"))
+    await sink.flush()
+    scan = await asyncio.to_thread(scan_topic, address)
+    assert scan is not None
+    held = scan.held()
+    assert (held.judged, held.undecided, held.failed) == (4, {"refused": 1}, {"timeout": 1})
+    scan.replaced("p5")
+    assert (scan.held().rows, scan.held().failed) == (5, {})
 
 
 async def test_records_that_are_no_outcomes_are_refused(mock_cluster: MockCluster) -> None:

@@ -65,6 +65,8 @@ def test_a_file_goes_into_a_topic_and_the_same_command_goes_on(
     again = judge(tmp_path, pairs, "-o", where)
     assert again.summary["ledger"]["skipped"] == 100
     assert again.summary["ledger"]["judged"] == PAIRS - 100
+    assert again.summary["whole_output"]["judged"] == PAIRS
+    assert again.summary["whole_output"]["spent_usd"] is None  # a topic has no manifest
     assert ids(apache, "file-out") == expected()
     records = read_all(apache.servers, "file-out")
     assert all(record.key() for record in records)
@@ -90,9 +92,15 @@ def test_a_topic_goes_into_a_file_and_what_is_in_the_file_is_not_judged_again(
     assert ran.summary["adds_up"]
     again = judge(tmp_path, where + "one", "-o", "out.jsonl")
     assert (again.code, again.summary["ledger"]["input"]) == (0, 0)  # the group has done it all
+    assert "2 failed ones stay in it" in again.err
+    assert "another ?group=NAME reads it anew" in again.err
+    kept = again.summary["whole_output"]
+    assert (kept["judged"], kept["failed"]) == (PAIRS, {"bad_row": 2})
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == PAIRS + 2
     other = judge(tmp_path, where + "two", "-o", "out.jsonl")
     assert other.summary["ledger"]["skipped"] == PAIRS  # another group, but the file has them
     assert other.summary["requests_sent"] == 0
+    assert other.summary["whole_output"]["rows"] == PAIRS + 2  # the bad ones were found again
 
 
 def test_a_run_fans_out_and_an_optional_sink_may_break(apache: ApacheKafka, tmp_path: Path) -> None:
