@@ -235,9 +235,9 @@ async def test_a_link_back_into_its_folder_is_not_read_again(tmp_path: Path) -> 
 
 async def test_of_two_ways_to_a_file_the_shorter_one_names_it(tmp_path: Path) -> None:
     # Either order of the folders: in one of them the link is met first.
+    for folder in ("m", "n", "p", "q"):
+        (tmp_path / folder).mkdir()
     for number, (real, link) in enumerate([("m", "n"), ("q", "p")]):
-        for folder in (real, link):
-            (tmp_path / folder).mkdir()
         (tmp_path / real / f"{real}.jsonl").write_text(line_of(number))
         (tmp_path / link / "to").symlink_to(tmp_path / real)
     found = [each.shown for each in places(f"{tmp_path}/**/*.jsonl")]
