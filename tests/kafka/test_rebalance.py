@@ -68,7 +68,7 @@ async def test_a_visitor_in_the_group_costs_no_row_and_doubles_none(
     visits = threading.Thread(target=visit_again_and_again)
     async with Engine(strategy, {"s": provider}, workers=64) as engine:
         visits.start()
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(180):
             report = await engine.run(source, sink)
     await sink.aclose()
     await asyncio.to_thread(visits.join)
