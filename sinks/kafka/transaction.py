@@ -191,7 +191,8 @@ class TransactionalSink:
             return error
         if isinstance(error, DikastError):  # the client does not take the settings
             return SinkError(str(error))
-        return SinkError(f"{self.name}: the transaction was broken off")
+        why = "" if isinstance(error, asyncio.CancelledError) else f" ({error!r})"
+        return SinkError(f"{self.name}: the transaction was broken off{why}")
 
     async def _commit_again_and_again(self) -> None:
         while not self._closed:

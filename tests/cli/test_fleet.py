@@ -99,6 +99,21 @@ def test_processes_give_the_outcomes_of_one_process(cli: Cli, tmp_path: Path) ->
 
 @pytest.mark.realtime
 @pytest.mark.slow
+def test_a_finished_shard_that_lost_outcomes_is_judged_on(cli: Cli, tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "pairs.jsonl", [pair(number) for number in range(20)])
+    words = ("judge", rows, "--judge", "simulated:careful", "--processes", 2)
+    out = tmp_path / "out.jsonl"
+    assert cli(*words, "-o", out).code == 0
+    shard = tmp_path / "out.jsonl.shards" / "shard-00001.jsonl"
+    shard.write_text("".join(shard.read_text().splitlines(keepends=True)[:-1]))
+
+    again = cli(*words, "-o", out)
+
+    assert again.code == 0, again.err
+    assert len(rows_of(shard)) == 10
+    assert len({row["id"] for row in rows_of(out)}) == 20
+
+
 async def test_a_killed_worker_costs_at_most_what_it_had_in_flight(tmp_path: Path) -> None:
     async with judged_by(tmp_path) as server:
         parent = await start(tmp_path)

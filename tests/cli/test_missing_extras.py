@@ -44,6 +44,10 @@ CASES = (
         "-o o.jsonl --sink optional:x.parquet",
         _needs("optional:x.parquet: writing a table", "pyarrow", "parquet"),
     ),
+    (
+        "-o o.jsonl --sink optional:parquet:x",
+        _needs("optional:parquet:x: writing a table", "pyarrow", "parquet"),
+    ),
     ("-o kafka://h:1/t", _needs("kafka://h:1/t", "confluent_kafka", "kafka")),
     ("-o o.jsonl --sink kafka://h:1/t", _needs("kafka://h:1/t", "confluent_kafka", "kafka")),
     ("kafka://h:1/t -o o.jsonl", _needs("kafka://h:1/t", "confluent_kafka", "kafka")),

@@ -303,3 +303,10 @@ def test_a_merge_that_writes_nothing_moves_nothing(cli: Cli, tmp_path: Path) -> 
     assert out.read_text() == "precious\n"
     assert own.code == 2
     assert "belongs to the shards that are merged" in own.err
+    assert cli("judge", "--shard", folder, "--index", 1).code == 0
+    assert cli("merge", folder, "-o", out, "--fresh").code == 0
+    assert (tmp_path / "out.jsonl.old").read_text() == "precious\n"
+    whole = out.read_bytes()
+    assert cli("merge", folder, "-o", out, "--fresh").code == 0  # its own is no other's
+    assert out.read_bytes() == whole
+    assert not (tmp_path / "out.jsonl.old2").exists()

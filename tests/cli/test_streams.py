@@ -24,6 +24,8 @@ def in_shell(redirections: str, *words: object) -> subprocess.CompletedProcess[s
     line = [sys.executable, "-m", "dikast", *map(str, words)]
     return subprocess.run(
         ["sh", "-c", f'exec "$@" {redirections}', "sh", *line],
+        # A developer's own setting would hide what is lost in a buffer.
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
         capture_output=True,
         text=True,
         timeout=60,

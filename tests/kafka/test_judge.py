@@ -31,7 +31,7 @@ class Ran:
 def judge(folder: Path, *words: str) -> Ran:
     command = [sys.executable, "-m", "dikast", "judge", *words, "--judge", "simulated:careful"]
     done = subprocess.run(
-        [*command, "--json"], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        [*command, "--json"], cwd=folder, capture_output=True, text=True, timeout=180, check=False
     )
     return Ran(done.returncode, json.loads(done.stdout or "{}"), done.stderr)
 

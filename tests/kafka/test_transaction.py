@@ -11,7 +11,7 @@ from dikast.engine.clock import SystemClock
 from dikast.engine.errors import SinkError
 from dikast.engine.model import Outcome, Row, Verdict
 from dikast.sinks.kafka import KafkaSource, TransactionalSink, parse_address
-from dikast.sinks.kafka.positions import Mark
+from dikast.sinks.kafka.positions import Mark, Snapshot
 from tests.kafka.brokers import MockCluster, produce, read_all
 
 pytestmark = pytest.mark.realtime
@@ -124,3 +124,23 @@ async def test_a_source_whose_outcomes_are_not_safe_leaves_all_the_same_and_comm
     assert not first.positions.owns(0)
     (place,) = await first.committed([0])
     assert place.offset < 0
+
+
+async def test_after_a_defect_that_ends_the_committing_nobody_waits(
+    cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = source_of(cluster)
+    sink = sink_of(cluster, source)
+    rows = await anext(source.batches())
+
+    def broken() -> Snapshot:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(source, "snapshot", broken)
+    for number in range(2):
+        async with asyncio.timeout(20):
+            with pytest.raises(SinkError, match=r"broken off \(ValueError\('a defect'\)\)"):
+                await sink.write(outcome_of(rows[number], number))
+    with pytest.raises(SinkError, match="broken off"):
+        await source.aclose()
+    await sink.aclose()

@@ -16,7 +16,7 @@ from tests.ports import free_port
 from tests.scale.recipes import ROOT
 
 _SCRIPT = str(ROOT / "scripts" / "slurm")
-_WAIT_S = 60.0
+_WAIT_S = 180.0
 _PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged")
 
 
