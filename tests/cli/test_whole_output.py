@@ -213,11 +213,17 @@ def test_the_total_budget_is_one_for_all_processes_and_all_their_runs(
     assert 0.06 < runs[-1].summary["ledger"]["spent_usd"] <= 0.1
     assert "the total budget is $0.1000" in runs[-1].err
     assert "a larger --budget-total-usd goes on" in runs[-1].err
-    assert cli(*words, "--budget-total-usd", 5).code == 0
+    done = cli(*words, "--budget-total-usd", 5)
+    assert done.code == 0
+    assert done.summary["whole_output"]["rows"] == len(rows_of(out)) == 249
+    assert done.summary["whole_output"]["spent_usd"] == done.summary["ledger"]["spent_usd"]
 
-    shard = tmp_path / "out.jsonl.shards" / "plan.json"
-    alone = cli("judge", "--shard", shard, "--index", 0, "--budget-total-usd", 1, "--fresh")
-    assert alone.code in (0, 2)
+    plan = tmp_path / "out.jsonl.shards" / "plan.json"
+    next(plan.parent.glob("shard-00000.jsonl*json")).unlink()  # it would be done already
+    (plan.parent / "shard-00000.jsonl").unlink(missing_ok=True)
+    alone = cli("judge", "--shard", plan, "--index", 0)
+    assert alone.code == 2
+    assert "--budget-total-usd does not go with --shard" in alone.err
 
 
 @pytest.mark.parametrize("more", [(), ("--processes", 2), ("--fresh",)])
