@@ -199,6 +199,22 @@ def test_a_total_budget_needs_prices_and_an_output_of_judge(cli: Cli, tmp_path: 
     assert "run.budget_total_usd counts the runs on one output of dikast judge" in refused.err
 
 
+def test_anchors_that_go_along_are_paid_out_of_the_total(cli: Cli, tmp_path: Path) -> None:
+    anchors, out = tmp_path / "a.json", tmp_path / "out.jsonl"
+    assert cli("anchors", "init", DEMO, "-o", anchors, "--name", "n", "--size", 40).code == 0
+    words = ("judge", DEMO, "-o", out, "--config", priced(tmp_path), "--anchors", anchors)
+    few = cli(*words, "--budget-total-usd", 0.02)
+    entry = manifest_of(out)["runs"][0]
+    again = cli(*words, "--budget-total-usd", 0.03)
+    both = [run["spent_most_usd"] for run in manifest_of(out)["runs"]]
+
+    assert few.code == again.code == 3
+    assert rows_of(out) == [], "the anchors come first, and the money ends there"
+    assert 0.01 < entry["spent_most_usd"] <= 0.02
+    assert f"${entry['spent_most_usd']:,.4f} spent by earlier runs" in again.err
+    assert 0.02 < sum(both) <= 0.03
+
+
 @pytest.mark.realtime
 @pytest.mark.slow
 def test_the_total_budget_is_one_for_all_processes_and_all_their_runs(
@@ -213,6 +229,10 @@ def test_the_total_budget_is_one_for_all_processes_and_all_their_runs(
     assert 0.06 < runs[-1].summary["ledger"]["spent_usd"] <= 0.1
     assert "the total budget is $0.1000" in runs[-1].err
     assert "a larger --budget-total-usd goes on" in runs[-1].err
+    spent = [ran.summary["ledger"]["spent_usd"] for ran in runs]
+    for ran, before, after in zip(runs, [0.0, *spent], spent, strict=False):
+        assert f"${before:,.4f} spent by earlier runs" in ran.err
+        assert f"${after - before:,.4f} by this one" in ran.err
     done = cli(*words, "--budget-total-usd", 5)
     assert done.code == 0
     assert done.summary["whole_output"]["rows"] == len(rows_of(out)) == 249
