@@ -155,6 +155,35 @@ def test_a_killed_run_counts_with_what_it_had_noted(cli: Cli, tmp_path: Path) ->
     assert "at most $0.0" in ran.err
 
 
+@pytest.mark.realtime
+def test_a_run_that_was_killed_before_it_paid_anything_counts_as_nothing(
+    cli: Cli, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    process = child("judge", DEMO, "-o", out, "--config", priced(tmp_path, latency_s=60.0))
+    manifest = tmp_path / "out.jsonl.manifest.json"
+
+    async def begun() -> None:
+        async with asyncio.timeout(20):
+            while not manifest.exists():  # noqa: ASYNC110  nothing announces it
+                await asyncio.sleep(0.005)
+
+    asyncio.run(begun())
+    process.kill()
+    process.communicate(timeout=20)
+    kept = json.loads(manifest.read_text())
+    del kept["runs"][0]["simulated"]  # a simulated run would count as free anyway
+    manifest.write_text(json.dumps(kept))
+
+    ran = cli(
+        "judge", DEMO, "-o", out, "--config", priced(tmp_path), "--budget-total-usd", 5, "--json"
+    )
+
+    assert ran.code == 0
+    assert kept["runs"][0]["spent_most_usd"] < 0.1
+    assert ran.summary["whole_output"]["spent_is_bound"] is True
+
+
 def test_a_total_budget_is_refused_where_nobody_counts(cli: Cli, tmp_path: Path) -> None:
     config = priced(tmp_path)
     words = ("judge", DEMO, "--config", config, "--budget-total-usd", 1, "-o")
