@@ -1,15 +1,16 @@
 """dikast: an async engine that puts LLM judges to work on pairs of answers.
 
-    from dikast import Engine, FileSource, JsonlSink
+    from dikast import Pair, engine_for
 
-The public names below are loaded when they are first used, so that `import dikast` and
-`dikast --help` cost nothing. The command line lives in `dikast.cli`.
+The names below are the stable ones (docs/library.md). They are loaded when they are first used, so
+that `import dikast` and `dikast --help` cost nothing. The command line lives in `dikast.cli`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dikast.config import parse_settings
     from dikast.engine.clock import SystemClock
     from dikast.engine.errors import (
         ConfigError,
@@ -46,12 +47,14 @@ if TYPE_CHECKING:
     from dikast.engine.store import open_store
     from dikast.sinks.jsonl import JsonlSink
     from dikast.sinks.memory import MemorySink
-    from dikast.wiring import engine_from_file
+    from dikast.strategies import Pairwise, cascade, committee, load_template, repeat, swap
+    from dikast.wiring import build_engine, engine_for, engine_from_file
 
 __version__ = "0.1.0"
 
 # Where each public name is defined.
 _HOME = {
+    "parse_settings": "config",
     "SystemClock": "engine.clock",
     "ConfigError": "engine.errors",
     "DikastError": "engine.errors",
@@ -86,6 +89,14 @@ _HOME = {
     "open_store": "engine.store",
     "JsonlSink": "sinks.jsonl",
     "MemorySink": "sinks.memory",
+    "Pairwise": "strategies",
+    "cascade": "strategies",
+    "committee": "strategies",
+    "load_template": "strategies",
+    "repeat": "strategies",
+    "swap": "strategies",
+    "build_engine": "wiring",
+    "engine_for": "wiring",
     "engine_from_file": "wiring",
 }
 
@@ -108,6 +119,7 @@ __all__ = [
     "Message",
     "Outcome",
     "Pair",
+    "Pairwise",
     "Params",
     "Prices",
     "ProviderError",
@@ -124,8 +136,16 @@ __all__ = [
     "Verdict",
     "Vote",
     "__version__",
+    "build_engine",
+    "cascade",
+    "committee",
+    "engine_for",
     "engine_from_file",
+    "load_template",
     "open_store",
+    "parse_settings",
+    "repeat",
+    "swap",
 ]
 
 

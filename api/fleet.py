@@ -224,12 +224,13 @@ class Fleet:
         self._todo = deque(shard for shard in plan.shards if not _is_done(folder, shard))
         self._tries = dict.fromkeys((shard.index for shard in self._todo), 0)
         self._granted_usd: dict[int, float] = {}
+        self._spent_before_usd: dict[int, float | None] = {}
         self._spent_usd = 0.0
         self._cap_usd = settings.run.budget_usd
         self._total_usd = settings.run.budget_total_usd
         self._before_usd = 0.0
         if self._total_usd is not None:
-            self._before_usd = sum(_all_spent_usd(folder, shard) for shard in plan.shards)
+            self._before_usd = sum(_counted_usd(folder, shard) for shard in plan.shards)
             left_usd = max(0.0, self._total_usd - self._before_usd)
             self._cap_usd = left_usd if self._cap_usd is None else min(left_usd, self._cap_usd)
 
@@ -248,9 +249,13 @@ class Fleet:
     def _back(self, shard: Shard, code: int) -> None:
         """A shard came back: done, to be tried again, or the end of the run."""
         granted = self._granted_usd.pop(shard.index, 0.0)
-        # A worker that died cannot say what it spent: all that it was granted may be gone.
-        spent = _last_spent_usd(ShardFiles(self.folder, shard.index))
-        self._spent_usd += granted if spent is None else spent
+        before = self._spent_before_usd.pop(shard.index, None)
+        after = _all_spent_usd(self.folder, shard)
+        # Where the manifest does not say what it spent, all that it was granted may be gone.
+        if before is None or after is None or after < before:
+            self._spent_usd += granted
+        else:
+            self._spent_usd += after - before
         if code in (status.OK, status.FAILURES):
             return
         if code in (status.BAD_INPUT, status.STOPPED, status.INTERRUPTED):
@@ -311,6 +316,7 @@ class Fleet:
         rows = shard.rows + sum(each.rows for each in self._todo)
         granted = max(0.0, free) * shard.rows / rows
         self._granted_usd[shard.index] = granted
+        self._spent_before_usd[shard.index] = _all_spent_usd(self.folder, shard)
         return granted
 
 
@@ -324,31 +330,31 @@ def _is_done(folder: Path, shard: Shard) -> bool:
         return sum(1 for _ in file) == shard.rows
 
 
-def _last_spent_usd(files: ShardFiles) -> float | None:
-    path = files.done if files.done.exists() else files.part
-    manifest = records.read_manifest(path)
-    if manifest is None or manifest.runs[-1].ledger is None:
-        return None
-    return manifest.runs[-1].ledger.spent_usd
+def _all_spent_usd(folder: Path, shard: Shard) -> float | None:
+    """What all runs on a shard have spent, at most; None where the manifest does not say."""
+    files = ShardFiles(folder, shard.index)
+    for path in (files.done, files.part):
+        if (manifest := records.read_manifest(path)) is not None:
+            spent = records.spent_by(manifest)
+            return None if spent is None else spent.usd
+    written = any(path.exists() and path.stat().st_size for path in (files.done, files.part))
+    return None if written else 0.0
 
 
-def _all_spent_usd(folder: Path, shard: Shard) -> float:
-    """What all runs on a shard have spent, at most.
+def _counted_usd(folder: Path, shard: Shard) -> float:
+    """The same, for a budget of all runs.
 
     Raises:
-        ConfigError: one of them cannot be told.
+        ConfigError: it is not known.
     """
-    files = ShardFiles(folder, shard.index)
-    path = files.done if files.done.exists() else files.part
-    manifest = records.read_manifest(path)
-    spent = records.spent_by(manifest)
-    unknown = manifest is None and path.exists() and path.stat().st_size > 0
-    if spent is None or unknown:
+    spent_usd = _all_spent_usd(folder, shard)
+    if spent_usd is None:
+        where = records.manifest_path(ShardFiles(folder, shard.index).part)
         raise ConfigError(
-            f"--budget-total-usd counts from {records.manifest_path(path)}, and it does not say "
-            "what was spent; use --budget-usd, or start anew with --fresh"
+            f"--budget-total-usd counts from {where}, and it does not say what was spent; use "
+            "--budget-usd, or start anew with --fresh"
         )
-    return spent.usd
+    return spent_usd
 
 
 class ShardCount:

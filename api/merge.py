@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dikast import manifest as records
-from dikast import status
+from dikast import status, whole
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError, SinkError
 from dikast.engine.ids import IdTable
-from dikast.engine.ledger import Ledger, LedgerBook
+from dikast.engine.ledger import Held, Ledger, LedgerBook
 from dikast.engine.model import Outcome
 from dikast.engine.run import RunReport
+from dikast.manifest import Spent
 from dikast.outputs import Output
 from dikast.shards import PLAN_NAME, Plan, Shard, ShardFiles
 
@@ -27,12 +28,16 @@ _BLOCK_BYTES = 1 << 20
 
 
 class Merged(NamedTuple):
-    """What the shards hold together. `missing` names shards without a whole output."""
+    """What the shards hold together. `missing` names shards without a whole output.
+
+    `spent_is_bound`: a run on them was killed, and at most so much was spent.
+    """
 
     ledger: Ledger
     missing: tuple[str, ...]
     twice: tuple[str, ...]
     simulated: bool
+    spent_is_bound: bool = False
 
     @property
     def complete(self) -> bool:
@@ -114,10 +119,16 @@ def merge(plan: Plan, folder: Path, target: Path | None) -> Merged:
             raise SinkError(f"{target}: cannot be written: {error.strerror}") from error
         finally:
             draft.unlink(missing_ok=True)
-    spent = sum(_spent_usd(ShardFiles(folder, shard.index)) for shard in plan.shards)
-    ledger = tally.book.snapshot(spent)
+    spent = [_spent(ShardFiles(folder, shard.index)) for shard in plan.shards]
+    ledger = tally.book.snapshot(sum(each.usd for each in spent))
     ledger = msgspec.structs.replace(ledger, input_complete=not tally.missing)
-    return Merged(ledger, tuple(tally.missing), tuple(tally.twice), tally.simulated)
+    return Merged(
+        ledger,
+        tuple(tally.missing),
+        tuple(tally.twice),
+        tally.simulated,
+        any(each.bound for each in spent),
+    )
 
 
 def _lines(plan: Plan, folder: Path, tally: _Tally) -> Iterator[bytes]:
@@ -149,13 +160,10 @@ def _missing(shard: Shard, count: int, changed: Path | None) -> str:
     return f"{shard.index} ({f'{count:,} of {shard.rows:,} rows' if count else 'not begun'})"
 
 
-def _spent_usd(files: ShardFiles) -> float:
+def _spent(files: ShardFiles) -> Spent:
     """What all runs on a shard have paid, after their manifests."""
     path = files.done if files.done.exists() else files.part
-    manifest = records.read_manifest(path)
-    if manifest is None:
-        return 0.0
-    return sum(run.ledger.spent_usd for run in manifest.runs if run.ledger is not None)
+    return records.spent_by(records.read_manifest(path)) or Spent()
 
 
 def named(what: tuple[str, ...]) -> str:
@@ -253,7 +261,8 @@ def account(merged: Merged, plan: Plan, where: str, *, partial: bool) -> list[st
     lines.append(
         f"  {ledger.calls:,} calls ({ledger.stored_calls:,} from the store), "
         f"{ledger.usage.input:,} tokens in, {ledger.usage.output:,} out, "
-        f"${ledger.spent_usd:,.4f} spent by all runs on the shards"
+        f"{'at most ' if merged.spent_is_bound else ''}${ledger.spent_usd:,.4f} spent by all runs "
+        "on the shards"
     )
     if merged.missing:
         lines.append(f"missing: shards {named(merged.missing)}")
@@ -286,4 +295,8 @@ def summary(merged: Merged, plan: Plan, where: str, code: int) -> dict[str, Any]
             for name in merged.ledger.__struct_fields__
         },
         "adds_up": merged.ledger.adds_up(),
+        # The ledger is of all runs on the shards; the key is that of a run on one output.
+        "whole_output": whole.machine(
+            Held().plus(merged.ledger), Spent(merged.ledger.spent_usd, merged.spent_is_bound)
+        ),
     }

@@ -60,14 +60,20 @@ def settle(choices: Choices) -> Settings:
     return fit_open_files(settled(choices))
 
 
-def settled(choices: Choices) -> Settings:
+def settled(choices: Choices, configured: Settings | None = None) -> Settings:
     """The settings of a run: the configuration file, with the command line above it.
+
+    Args:
+        choices: what the command line says.
+        configured: settings in place of those of a file.
 
     Raises:
         InputError: the file cannot be read.
         ConfigError: something in it, or on the command line, is wrong.
     """
-    settings = load_settings(Path(choices.config)) if choices.config else Settings()
+    settings = configured or Settings()
+    if choices.config:
+        settings = load_settings(Path(choices.config))
     if choices.one_of is not None and choices.one_of < 1:
         raise ConfigError(f"--one-of: must be at least 1, not {choices.one_of}")
     settings = msgspec.structs.replace(

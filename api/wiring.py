@@ -18,6 +18,7 @@ from dikast.config import (
     ProviderEntry,
     Settings,
     make_judge,
+    parse_settings,
 )
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import ConfigError, InputError, SinkError, StoreError
@@ -205,6 +206,46 @@ def build_engine(
     )
 
 
+def engine_for(
+    *judges: str,
+    config: Mapping[str, Any] | None = None,
+    strategy: str | None = None,
+    template: str | None = None,
+    seed: int | None = None,
+    budget_usd: float | None = None,
+    workers: int | None = None,
+    store: str | None = None,
+    observers: tuple[Observer, ...] = (),
+) -> Engine:
+    """The engine that the command line would build, for use as a library.
+
+    Args:
+        judges: as after `--judge`: "openai:gpt-4o-mini", or the name of one in `config`.
+        config: what a configuration file would say, as plain data.
+        strategy: "single", "swap" (where nothing else is said), "score", "committee" or "cascade".
+        template: name or path of the prompt.
+        seed: decides orders.
+        budget_usd: hard cap on what this engine spends.
+        workers: pairs judged at the same time.
+        store: path of the call store; nothing is kept without one here or in `config`.
+        observers: look on.
+
+    Raises:
+        ConfigError: the configuration is wrong, no judge is named, or a key is missing.
+        StoreError: the call store cannot be used.
+    """
+    said = Choices(
+        judges=judges,
+        strategy=strategy,
+        template=template,
+        seed=seed,
+        budget_usd=budget_usd,
+        workers=workers,
+        store=store,
+    )
+    return _for_a_program(settled(said, parse_settings(config or {})), observers)
+
+
 def engine_from_file(path: str | Path, *, observers: tuple[Observer, ...] = ()) -> Engine:
     """The engine that a configuration file describes, for use as a library.
 
@@ -215,7 +256,10 @@ def engine_from_file(path: str | Path, *, observers: tuple[Observer, ...] = ()) 
         ConfigError: it is wrong, or a key is missing.
         StoreError: the call store cannot be used.
     """
-    settings = settled(Choices(config=str(path)))
+    return _for_a_program(settled(Choices(config=str(path))), observers)
+
+
+def _for_a_program(settings: Settings, observers: tuple[Observer, ...]) -> Engine:
     run = settings.run
     where = None if run.no_store or run.store is None else settings.base_dir / run.store
     return build_engine(settings, store=where, observers=observers)

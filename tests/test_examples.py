@@ -1,6 +1,7 @@
 """The examples run as they stand: the web service over real sockets, the script as a process."""
 
 import asyncio
+import importlib
 import io
 import json
 import re
@@ -201,12 +202,35 @@ def test_the_stream_script_prints_an_outcome_for_every_pair() -> None:
     assert done.stderr == ""
 
 
+def test_the_script_for_one_pair_prints_its_verdict() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "judge_one_pair.py")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(r"Verdict\(id='sum'", done.stdout), done.stdout
+
+
+def test_the_names_that_are_called_stable_are_there() -> None:
+    page = (ROOT / "docs" / "library.md").read_text("utf-8").partition("## What is stable")[2]
+    found = 0
+    for place, names in re.findall(r"^\| `(dikast[\w.]*)` \| (.*) \|$", page, flags=re.MULTILINE):
+        module = importlib.import_module(place)
+        for name in re.findall(r"`(\w+)`", names):
+            assert hasattr(module, name), f"{place}.{name}"
+            found += 1
+    assert found > 25
+
+
 def test_the_library_page_shows_the_scripts_as_they_stand() -> None:
     page = (ROOT / "docs" / "library.md").read_text("utf-8")
     shown = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     scripts = [
         (ROOT / "examples" / name).read_text("utf-8")
-        for name in ("judge_stream.py", "engine_by_hand.py")
+        for name in ("judge_one_pair.py", "judge_stream.py", "engine_by_hand.py")
     ]
     assert [each.partition('"""\n\n')[2] for each in scripts] == shown
 

@@ -338,11 +338,7 @@ def _tell(
     if report.stopped is not None and code not in (status.OK, status.FAILURES):
         hint = "" if report.stopped == "auth" else "; the same command resumes"
         if report.stopped == "budget":
-            hint = (
-                "; a larger --budget-total-usd goes on"
-                if total_binds
-                else hint + ", with the whole budget again"
-            )
+            hint = _after_budget(hint, total_binds=total_binds, granted=args.with_parent)
         _say_stop((report.message or report.stopped) + hint)
     if args.json:
         found = summary(report, output, code, simulated=simulated)
@@ -350,6 +346,15 @@ def _tell(
         if anchors is not None:
             found["anchors"] = anchors
         print(msgspec.json.encode(found).decode())
+
+
+def _after_budget(hint: str, *, total_binds: bool, granted: bool) -> str:
+    """What to do when the money is used up."""
+    if granted:  # a worker of several: who granted it says what the whole run has
+        return ", as granted to this shard"
+    if total_binds:
+        return "; a larger --budget-total-usd goes on"
+    return hint + ", with the whole budget again"
 
 
 def _one_line(failed: Failed) -> str:

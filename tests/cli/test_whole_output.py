@@ -155,6 +155,35 @@ def test_a_killed_run_counts_with_what_it_had_noted(cli: Cli, tmp_path: Path) ->
     assert "at most $0.0" in ran.err
 
 
+@pytest.mark.realtime
+def test_a_run_that_was_killed_before_it_paid_anything_counts_as_nothing(
+    cli: Cli, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    process = child("judge", DEMO, "-o", out, "--config", priced(tmp_path, latency_s=60.0))
+    manifest = tmp_path / "out.jsonl.manifest.json"
+
+    async def begun() -> None:
+        async with asyncio.timeout(20):
+            while not manifest.exists():  # noqa: ASYNC110  nothing announces it
+                await asyncio.sleep(0.005)
+
+    asyncio.run(begun())
+    process.kill()
+    process.communicate(timeout=20)
+    kept = json.loads(manifest.read_text())
+    del kept["runs"][0]["simulated"]  # a simulated run would count as free anyway
+    manifest.write_text(json.dumps(kept))
+
+    ran = cli(
+        "judge", DEMO, "-o", out, "--config", priced(tmp_path), "--budget-total-usd", 5, "--json"
+    )
+
+    assert ran.code == 0
+    assert kept["runs"][0]["spent_most_usd"] < 0.1
+    assert ran.summary["whole_output"]["spent_is_bound"] is True
+
+
 def test_a_total_budget_is_refused_where_nobody_counts(cli: Cli, tmp_path: Path) -> None:
     config = priced(tmp_path)
     words = ("judge", DEMO, "--config", config, "--budget-total-usd", 1, "-o")
@@ -199,6 +228,22 @@ def test_a_total_budget_needs_prices_and_an_output_of_judge(cli: Cli, tmp_path: 
     assert "run.budget_total_usd counts the runs on one output of dikast judge" in refused.err
 
 
+def test_anchors_that_go_along_are_paid_out_of_the_total(cli: Cli, tmp_path: Path) -> None:
+    anchors, out = tmp_path / "a.json", tmp_path / "out.jsonl"
+    assert cli("anchors", "init", DEMO, "-o", anchors, "--name", "n", "--size", 40).code == 0
+    words = ("judge", DEMO, "-o", out, "--config", priced(tmp_path), "--anchors", anchors)
+    few = cli(*words, "--budget-total-usd", 0.02)
+    entry = manifest_of(out)["runs"][0]
+    again = cli(*words, "--budget-total-usd", 0.03)
+    both = [run["spent_most_usd"] for run in manifest_of(out)["runs"]]
+
+    assert few.code == again.code == 3
+    assert rows_of(out) == [], "the anchors come first, and the money ends there"
+    assert 0.01 < entry["spent_most_usd"] <= 0.02
+    assert f"${entry['spent_most_usd']:,.4f} spent by earlier runs" in again.err
+    assert 0.02 < sum(both) <= 0.03
+
+
 @pytest.mark.realtime
 @pytest.mark.slow
 def test_the_total_budget_is_one_for_all_processes_and_all_their_runs(
@@ -213,11 +258,21 @@ def test_the_total_budget_is_one_for_all_processes_and_all_their_runs(
     assert 0.06 < runs[-1].summary["ledger"]["spent_usd"] <= 0.1
     assert "the total budget is $0.1000" in runs[-1].err
     assert "a larger --budget-total-usd goes on" in runs[-1].err
-    assert cli(*words, "--budget-total-usd", 5).code == 0
+    spent = [ran.summary["ledger"]["spent_usd"] for ran in runs]
+    for ran, before, after in zip(runs, [0.0, *spent], spent, strict=False):
+        assert f"${before:,.4f} spent by earlier runs" in ran.err
+        assert f"${after - before:,.4f} by this one" in ran.err
+    done = cli(*words, "--budget-total-usd", 5)
+    assert done.code == 0
+    assert done.summary["whole_output"]["rows"] == len(rows_of(out)) == 249
+    assert done.summary["whole_output"]["spent_usd"] == done.summary["ledger"]["spent_usd"]
 
-    shard = tmp_path / "out.jsonl.shards" / "plan.json"
-    alone = cli("judge", "--shard", shard, "--index", 0, "--budget-total-usd", 1, "--fresh")
-    assert alone.code in (0, 2)
+    plan = tmp_path / "out.jsonl.shards" / "plan.json"
+    next(plan.parent.glob("shard-00000.jsonl*json")).unlink()  # it would be done already
+    (plan.parent / "shard-00000.jsonl").unlink(missing_ok=True)
+    alone = cli("judge", "--shard", plan, "--index", 0)
+    assert alone.code == 2
+    assert "--budget-total-usd does not go with --shard" in alone.err
 
 
 @pytest.mark.parametrize("more", [(), ("--processes", 2), ("--fresh",)])

@@ -28,8 +28,8 @@ class Ran:
         self.err = err
 
 
-def judge(folder: Path, *words: str) -> Ran:
-    command = [sys.executable, "-m", "dikast", "judge", *words, "--judge", "simulated:careful"]
+def judge(folder: Path, *words: str, by: str = "simulated:careful") -> Ran:
+    command = [sys.executable, "-m", "dikast", "judge", *words, "--judge", by]
     done = subprocess.run(
         [*command, "--json"], cwd=folder, capture_output=True, text=True, timeout=180, check=False
     )
@@ -101,6 +101,51 @@ def test_a_topic_goes_into_a_file_and_what_is_in_the_file_is_not_judged_again(
     assert other.summary["ledger"]["skipped"] == PAIRS  # another group, but the file has them
     assert other.summary["requests_sent"] == 0
     assert other.summary["whole_output"]["rows"] == PAIRS + 2  # the bad ones were found again
+
+
+def test_failed_rows_of_a_topic_stay_in_the_file_and_another_group_judges_them_again(
+    apache: ApacheKafka, tmp_path: Path
+) -> None:
+    create_topics(apache.servers, "topic-failed")
+    produce(
+        apache.servers,
+        "topic-failed",
+        [(f"p{n}", json.dumps(row(n)).encode()) for n in range(3)],
+    )
+    where = f"kafka://{apache.servers}/topic-failed?until=end&group="
+
+    def record(ids: list[str]) -> None:
+        votes = [("ab", "A"), ("ba", "B")]
+        rows = [
+            {"pair_id": id, "judge": "gpt", "template": "t", "order": order, "raw": raw}
+            for id in ids
+            for order, pick in votes
+            for raw in [json.dumps({"verdict": pick})]
+        ]
+        (tmp_path / "rec.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+
+    def run(group: str) -> Ran:
+        return judge(tmp_path, where + group, "-o", "out.jsonl", by="replay:rec.jsonl?t:gpt")
+
+    record(["p0"])
+    first = run("one")
+    assert first.summary["whole_output"]["failed"] == {"missing": 2}
+    record(["p0", "p1"])
+    same = run("one")
+    assert (same.summary["ledger"]["input"], same.summary["whole_output"]["rows"]) == (0, 3)
+    assert "2 failed ones stay in it" in same.err
+    other = run("two")
+    assert (other.summary["ledger"]["skipped"], other.summary["ledger"]["judged"]) == (1, 1)
+    whole = other.summary["whole_output"]
+    assert (whole["judged"], whole["failed"], whole["rows"]) == (2, {"missing": 1}, 3)
+    last = {
+        each["id"]: each["kind"]
+        for each in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    }
+    assert last == {"p0": "verdict", "p1": "verdict", "p2": "failed"}
+    assert run("two").summary["whole_output"] == whole | {"spent_usd": 0.0}
+    ids = [json.loads(each)["id"] for each in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert sorted(ids) == ["p0", "p1", "p2"], "the lines that were replaced are dropped by now"
 
 
 def test_a_run_fans_out_and_an_optional_sink_may_break(apache: ApacheKafka, tmp_path: Path) -> None:
