@@ -7,6 +7,7 @@ memory does not grow with the output.
 
 import msgspec
 
+from dikast.engine.ids import IdTable
 from dikast.engine.ledger import Held
 
 CODE_BITS = 6
@@ -94,3 +95,32 @@ class Holdings:
 
     def __repr__(self) -> str:
         return f"Holdings({self.held()!r})"
+
+
+class Standing:
+    """The ids of an output, whether the pair of each is done, and what it is counted as.
+
+    What both scans share. An id's number in the table: what its line is counted as from the third
+    bit on (a scan may put more above it), whether the line stays in the output, whether its pair is
+    done.
+    """
+
+    def __init__(self) -> None:
+        self._table = IdTable()
+        self._holdings = Holdings()
+
+    def is_done(self, id: str) -> bool:
+        """True when an earlier run has an outcome of `id` that stands."""
+        value = self._table.get(id)
+        return value is not None and value & 1 == 1
+
+    def held(self) -> Held:
+        """What is in the output when the run begins, less what `replaced` has told."""
+        return self._holdings.held()
+
+    def replaced(self, id: str) -> None:
+        """A new outcome of `id` is in the output: one that was kept no longer counts."""
+        value = self._table.get(id)
+        if value is not None and value & 2:
+            self._holdings.leave(value >> 2 & CODE_MASK)
+            self._table.set(id, value & ~2)

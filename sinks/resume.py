@@ -18,10 +18,8 @@ from pathlib import Path
 import msgspec
 
 from dikast.engine.errors import InputError
-from dikast.engine.ids import IdTable
-from dikast.engine.ledger import Held
 from dikast.sinks.files import DiskFile, replace_output, write_all
-from dikast.sinks.holdings import CODE_BITS, CODE_MASK, Holdings, OutcomeLine
+from dikast.sinks.holdings import CODE_BITS, CODE_MASK, OutcomeLine, Standing
 
 _BLOCK_BYTES = 1 << 20
 _HEAD = b'{"kind":"'
@@ -29,7 +27,7 @@ _SPECS_MAX = 16
 _UNPACKED = (".gz", ".zst", ".zstd")
 
 
-class OutputScan:
+class OutputScan(Standing):
     """What is in an output. `is_done` answers for an id; the counts are of ids, not of lines.
 
     `specs` counts the lines of each spec (at most 16 are told apart). `torn_bytes` stand after
@@ -38,6 +36,7 @@ class OutputScan:
     """
 
     def __init__(self, path: Path, *, retry_failed: bool = True, keep_failed: bool = False) -> None:
+        super().__init__()
         self.path = path
         self.retry_failed = retry_failed
         self.keep_failed = keep_failed
@@ -48,25 +47,7 @@ class OutputScan:
         self.retry = 0
         self.stale_lines = 0
         self.specs: dict[str, int] = {}
-        self._table = IdTable()
-        self._holdings = Holdings()
         self._decode = msgspec.json.Decoder(OutcomeLine).decode
-
-    def is_done(self, id: str) -> bool:
-        """True when an earlier run has an outcome of `id` that stands."""
-        value = self._table.get(id)
-        return value is not None and value & 1 == 1
-
-    def held(self) -> Held:
-        """What is in the output when the sink has opened it, less what `replaced` has told."""
-        return self._holdings.held()
-
-    def replaced(self, id: str) -> None:
-        """A new outcome of `id` is in the output: a line that was kept no longer counts."""
-        value = self._table.get(id)
-        if value is not None and value & 2:
-            self._holdings.leave(value >> 2 & CODE_MASK)
-            self._table.set(id, value & ~2)
 
     def __contains__(self, id: str) -> bool:
         return self.is_done(id)

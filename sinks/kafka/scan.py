@@ -11,9 +11,7 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from dikast.engine.errors import InputError, SinkError
-from dikast.engine.ids import IdTable
-from dikast.engine.ledger import Held
-from dikast.sinks.holdings import Holdings, OutcomeLine
+from dikast.sinks.holdings import OutcomeLine, Standing
 from dikast.sinks.kafka import clients
 from dikast.sinks.kafka.address import KafkaAddress
 from dikast.sinks.kafka.producer import explain, partitions_of
@@ -22,33 +20,16 @@ _MANY = 1000
 _BUNCH_S = 0.1
 
 
-class TopicScan:
+class TopicScan(Standing):
     """What is in an output topic; `is_done` answers for an id."""
 
     def __init__(self, retry_failed: bool) -> None:
+        super().__init__()
         self._retry_failed = retry_failed
-        self._table = IdTable()
-        self._holdings = Holdings()
         self.records = 0
         self.done = 0
         self.retry = 0
         self.specs: dict[str, int] = {}
-
-    def is_done(self, id: str) -> bool:
-        """True when an earlier run has an outcome of `id` that stands."""
-        value = self._table.get(id)
-        return value is not None and value & 1 == 1
-
-    def held(self) -> Held:
-        """What the topic holds, one outcome an id, less what `replaced` has told."""
-        return self._holdings.held()
-
-    def replaced(self, id: str) -> None:
-        """A new outcome of `id` is in the topic: the one that was there no longer counts."""
-        value = self._table.get(id)
-        if value is not None and value & 2:
-            self._holdings.leave(value >> 2)
-            self._table.set(id, value & ~2)
 
     def take(self, line: OutcomeLine) -> None:
         """Enter one record; a later one of an id takes the place of an earlier one."""
