@@ -114,6 +114,8 @@ def test_a_finished_shard_that_lost_outcomes_is_judged_on(cli: Cli, tmp_path: Pa
     assert len({row["id"] for row in rows_of(out)}) == 20
 
 
+@pytest.mark.realtime
+@pytest.mark.slow
 async def test_a_killed_worker_costs_at_most_what_it_had_in_flight(tmp_path: Path) -> None:
     async with judged_by(tmp_path) as server:
         parent = await start(tmp_path)
