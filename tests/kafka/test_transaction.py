@@ -1,11 +1,13 @@
 """Transactions that go wrong on a mock cluster: counted as done only when they are, and said."""
 
 import asyncio
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 import pytest
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, Producer, TopicPartition
 
 from dikast.engine.clock import SystemClock
 from dikast.engine.errors import SinkError
@@ -124,6 +126,39 @@ async def test_a_source_whose_outcomes_are_not_safe_leaves_all_the_same_and_comm
     assert not first.positions.owns(0)
     (place,) = await first.committed([0])
     assert place.offset < 0
+
+
+async def test_a_client_that_never_comes_back_is_given_up_and_another_takes_over(
+    cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released, made = threading.Event(), list[Producer]()
+
+    class StuckAtFirst(Producer):
+        def send_offsets_to_transaction(self, *args: Any) -> None:
+            if self is made[0]:
+                released.wait(60)  # as seen after a broker was started anew, whatever the time-out
+            super().send_offsets_to_transaction(*args)
+
+    def producer(settings: Mapping[str, Any]) -> Producer:
+        made.append(StuckAtFirst(dict(settings)))
+        return made[-1]
+
+    source = source_of(cluster)
+    sink = sink_of(cluster, source)
+    monkeypatch.setattr("dikast.sinks.kafka.clients.Producer", producer)
+    monkeypatch.setattr("dikast.sinks.kafka.transaction._TRANSACTION_S", 0.5)
+    rows = await anext(source.batches())
+    try:
+        async with asyncio.timeout(20):
+            await sink.write(outcome_of(rows[0], 0))
+            await source.aclose()
+            await sink.aclose()
+    finally:
+        released.set()
+    assert len(made) == 2
+    # The mock cluster shows a reader what was never committed, too; Apache Kafka does not.
+    assert set(ids_in(cluster, "out")) == {"p0"}
+    assert sink.written == 1
 
 
 async def test_after_a_defect_that_ends_the_committing_nobody_waits(
