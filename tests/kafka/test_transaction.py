@@ -134,10 +134,12 @@ async def test_a_client_that_never_comes_back_is_given_up_and_another_takes_over
     released, made = threading.Event(), list[Producer]()
 
     class StuckAtFirst(Producer):
-        def send_offsets_to_transaction(self, *args: Any) -> None:
+        def send_offsets_to_transaction(
+            self, positions: list[TopicPartition], group_metadata: Any, timeout: float = -1
+        ) -> None:
             if self is made[0]:
                 released.wait(60)  # as seen after a broker was started anew, whatever the time-out
-            super().send_offsets_to_transaction(*args)
+            super().send_offsets_to_transaction(positions, group_metadata, timeout)
 
     def producer(settings: Mapping[str, Any]) -> Producer:
         made.append(StuckAtFirst(dict(settings)))
