@@ -6,7 +6,13 @@ Part of the command line; imports nothing heavy, so that `dikast --help` answers
 import argparse
 from typing import Any
 
-from dikast.cli_reports import add_cluster_and_intervals, add_label_rule, add_shape, add_tie_rule
+from dikast.cli_reports import (
+    add_cluster_and_intervals,
+    add_label_rule,
+    add_reading_of_pairs,
+    add_shape,
+    add_tie_rule,
+)
 
 _GATE = """\
 exit status of report:
@@ -62,12 +68,7 @@ def _add_sample(command: argparse.ArgumentParser) -> None:
         metavar="PAIRS",
         help="the pairs that were judged; by default those that the manifest names",
     )
-    command.add_argument("--format", metavar="F", help="format of the pairs")
-    command.add_argument(
-        "--columns",
-        metavar="FIELD=COLUMN,...",
-        help="which column of the pairs stands for which field",
-    )
+    add_reading_of_pairs(command)
     command.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draw")
     command.add_argument("--json", action="store_true", help="print the design as JSON")
 

@@ -83,12 +83,7 @@ def _add_material(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the pairs that were judged; needed for texts, length, lists, headings and code",
     )
-    command.add_argument("--format", metavar="F", help="format of the pairs")
-    command.add_argument(
-        "--columns",
-        metavar="FIELD=COLUMN,...",
-        help="which column of the pairs stands for which field",
-    )
+    add_reading_of_pairs(command)
     command.add_argument(
         "--family",
         action="append",
@@ -97,6 +92,16 @@ def _add_material(command: argparse.ArgumentParser) -> None:
         help="the model family of a judge; by default its name says it",
     )
     command.add_argument("--injection", metavar="FILE", help="JSON of dikast check --injection")
+
+
+def add_reading_of_pairs(command: argparse.ArgumentParser) -> None:
+    """How the pairs that were judged are read."""
+    command.add_argument("--format", metavar="F", help="format of the pairs")
+    command.add_argument(
+        "--columns",
+        metavar="FIELD=COLUMN,...",
+        help="which column of the pairs stands for which field",
+    )
 
 
 def _add_labels(command: argparse.ArgumentParser) -> None:
