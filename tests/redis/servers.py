@@ -16,18 +16,6 @@ from tests.ports import free_port
 _UP_S = 10.0
 
 
-def assert_limit(sent: list[float], per_s: float) -> None:
-    """The limit was held and used, by what was sent while everybody was sending.
-
-    A busy machine sends late: that makes one second fuller and the next one emptier, and never
-    more on the whole. Workers that knew nothing of each other would send several times as much.
-    """
-    rate, fullest = len(sent) / (sent[-1] - sent[0]) / per_s, most_in_a_second(sent) / per_s
-    print(f"{rate:.3f} of the limit, {fullest:.3f} in the fullest second")
-    assert 0.75 <= rate <= 1.05
-    assert fullest <= 1.5
-
-
 def require_redis() -> None:
     """Skip where there is no server, unless it was said to be there."""
     if shutil.which("redis-server") is None and not os.environ.get("DIKAST_REQUIRE_REDIS"):

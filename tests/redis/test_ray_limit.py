@@ -11,7 +11,7 @@ import pytest
 
 from tests.needs import needs_ray
 from tests.redis import worker
-from tests.redis.servers import RedisServer, assert_limit
+from tests.redis.servers import RedisServer, most_in_a_second
 
 PER_S = 400
 SECONDS = 8.0  # Ray takes its time to start a worker
@@ -47,5 +47,8 @@ def test_two_ray_workers_and_three_processes_hold_one_limit(
         ray.shutdown()
 
     begin, end = max(map(min, times)), min(map(max, times))
+    sent = [at for each in times for at in each if begin <= at <= end]
+    print(f"{len(sent) / (end - begin) / PER_S:.3f}, {most_in_a_second(sent) / PER_S:.3f}")
     assert end - begin > 2.0, "they ran side by side"
-    assert_limit(sorted(at for each in times for at in each if begin <= at <= end), PER_S)
+    assert most_in_a_second(sent) <= 1.05 * PER_S
+    assert len(sent) / (end - begin) >= 0.9 * PER_S

@@ -17,7 +17,7 @@ from dikast.engine.pacing import KeyPacer, Limits
 from dikast.engine.ports import SharedLimitGone
 from dikast.engine.sharing import Rates, Reservations, SharedPacer
 from dikast.providers.redis_limit import RedisLimit
-from tests.redis.servers import RedisServer, assert_limit
+from tests.redis.servers import RedisServer, most_in_a_second
 
 pytestmark = pytest.mark.realtime
 
@@ -53,19 +53,21 @@ def test_three_processes_hold_one_limit_and_use_it(
     redis: RedisServer, requests: int, tokens: int
 ) -> None:
     per_s = 400  # either way: 24,000 requests a minute, or 2,400,000 tokens at 100 a request
-    assert_limit(together(send(redis, 3, requests, tokens, 3.0)), per_s)
+    sent = together(send(redis, 3, requests, tokens, 3.0))
+
+    assert most_in_a_second(sent) <= 1.05 * per_s
+    assert len(sent) / (sent[-1] - sent[0]) >= 0.9 * per_s
 
 
 @pytest.mark.slow
-def test_a_retry_after_seen_by_one_process_pauses_all_soon(redis: RedisServer) -> None:
-    soon_s = 2.0  # within a second, and a busy machine takes its time
-    first, *others = send(redis, 3, 12_000, 0, 5.5, 1.0, 3.5)
+def test_a_retry_after_seen_by_one_process_pauses_all_within_a_second(redis: RedisServer) -> None:
+    first, *others = send(redis, 3, 12_000, 0, 4.0, 1.0, 2.0)
 
     gaps = [(after - before, before) for before, after in itertools.pairwise(first)]
     pause_s, refused_at_s = max(gaps)
-    assert pause_s >= 3.5
+    assert pause_s >= 2.0
     for times in others:
-        late = [at for at in times if refused_at_s + soon_s < at < refused_at_s + pause_s - 0.1]
+        late = [at for at in times if refused_at_s + 1.0 < at < refused_at_s + pause_s - 0.1]
         assert late == []
         assert max(times) > refused_at_s + pause_s - 0.1, "it went on after the pause"
 
@@ -130,8 +132,8 @@ async def test_without_redis_a_worker_keeps_to_its_share_says_so_and_comes_back(
         await limit.aclose()
         await other.aclose()
 
-    assert with_redis > 125
-    assert 40 <= alone <= 125, "half of 200 a second, plus what was on its way"
+    assert with_redis > 150
+    assert 70 <= alone <= 125, "half of 200 a second, plus what was on its way"
     assert note == "shared limit gone, at 1/2 of the limit"
     assert after.startswith("shared limit was gone once, ")
     shares = [event.value for event in seen if isinstance(event, LimitChanged)]

@@ -90,7 +90,7 @@ async def test_the_recipe_judges_every_pair_and_its_tasks_hold_one_limit(
     slurm: Slurm, tmp_path: Path
 ) -> None:
     shards = 5  # the node runs four tasks at a time
-    gate = RateLimit(requests_per_min=PER_S * 60, burst=PER_S, retry_after_s=1.0)
+    gate = RateLimit(requests_per_min=PER_S * 60, burst=PER_S // 2, retry_after_s=1.0)
     with redis_server(tmp_path) as redis:
         async with (
             serving(SimulatedSettings(latency_s=1.0, rate_limit=gate)) as server,
@@ -119,12 +119,10 @@ async def test_the_recipe_judges_every_pair_and_its_tasks_hold_one_limit(
     begun = sorted(datetime.fromisoformat(each["started"]) for each in runs)
     ended = sorted(datetime.fromisoformat(each["ended"]) for each in runs)
     assert begun[1] < ended[0], "tasks ran side by side"
-    most, rate = most_in_a_second(times_s), len(times_s) / (times_s[-1] - times_s[0])
-    print(f"{most} in the fullest second of {PER_S}, {rate:.0f} in all, {stats.refused} refused")
-    # What a busy machine sends late arrives together with what is on time, but there is no more
-    # of it; tasks that knew nothing of each other would send four times as much.
-    assert 0.7 * PER_S <= most <= 2 * PER_S
-    assert rate <= 1.1 * PER_S
+    most = most_in_a_second(times_s)
+    print(f"{most} in the fullest second of {PER_S}, {stats.refused} refused")
+    # What a busy machine sends late arrives together with what is on time.
+    assert 0.9 * PER_S <= most <= 1.3 * PER_S
     assert stats.refused == 0, "tasks that knew nothing of each other would be told to wait"
 
 
